@@ -1,0 +1,56 @@
+"""Finding the processes that a run would leave behind."""
+
+import ctypes
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+@dataclass(frozen=True)
+class Child:
+    pid: int
+    command: str
+
+
+def adopt_orphans() -> None:
+    """Makes this process the parent of every descendant whose own parent ends, so that none is lost from sight."""
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def living() -> list[Child]:
+    """The children of this process that still run; those that ended are collected on the way."""
+    reap_ended()
+    return [child for child in map(read_child, process_ids()) if child is not None]
+
+
+def end(children: list[Child]) -> None:
+    """Kills the given children, each by its id."""
+    for child in children:
+        os.kill(child.pid, signal.SIGKILL)
+        os.waitpid(child.pid, 0)
+
+
+def reap_ended() -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG) != (0, 0):
+            pass
+    except ChildProcessError:
+        pass
+
+
+def process_ids() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def read_child(pid: int) -> Child | None:
+    try:
+        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    parent = int(after_name[1])
+    return Child(pid, b" ".join(words).decode(errors="replace").strip()) if parent == os.getpid() else None
