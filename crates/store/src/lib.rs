@@ -1,1 +1,33 @@
+//! The store: engines that keep partitions, versioned entries, the change log, operation records
+//! and tasks in an SQL database.
+//!
+//! An engine knows rows and transactions; it knows no rule of the catalog. SQL text lives here and
+//! only here. Every engine passes one behavioural suite ([`suite`], feature `testing`), bare and
+//! under the fault decorator ([`fault`]).
+//!
+//! The types that matter:
+//! - [`Store`]: one engine; opens transactions and answers reads from one database snapshot.
+//! - [`Transaction`]: partitions held by this server until COMMIT or ROLLBACK.
+//! - [`WriteSet`]: everything that one SQL transaction writes, decided before it is sent.
+//! - [`Key`] and [`Entry`]: the address and one version of a catalog row.
+//! - [`StoreError`]: says whether the effect is known not to have been applied, or unknown.
 
+mod entry;
+mod error;
+mod interface;
+mod operation;
+mod partition;
+mod read;
+mod revision;
+mod task;
+mod write;
+
+pub use entry::{BranchId, Class, Entry, Key, Kind, ObjectId};
+pub use error::{ConflictReason, StoreError};
+pub use interface::{Store, Transaction, Violation};
+pub use operation::{OperationRecord, OperationState};
+pub use partition::{PartitionId, PartitionKind, PartitionRow, PartitionState};
+pub use read::{Answer, At, Feed, FeedPosition, Leaf, Path, Read, Resolved};
+pub use revision::{CommitId, Revision, StoreTime};
+pub use task::{Task, TaskId};
+pub use write::{Action, Change, WriteSet};
