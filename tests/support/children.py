@@ -27,11 +27,15 @@ def living() -> list[Child]:
     return [child for child in map(read_child, process_ids()) if child is not None]
 
 
-def end(children: list[Child]) -> None:
-    """Kills the given children, each by its id."""
-    for child in children:
-        os.kill(child.pid, signal.SIGKILL)
-        os.waitpid(child.pid, 0)
+def end_living() -> list[Child]:
+    """Kills all that `living` names, each by its id, until nothing is left; answers what was there."""
+    found = []
+    while children := living():
+        found += children
+        for child in children:
+            os.kill(child.pid, signal.SIGKILL)
+            os.waitpid(child.pid, 0)
+    return found
 
 
 def reap_ended() -> None:

@@ -5,13 +5,17 @@ import shutil
 import subprocess
 
 
+class MissingProgram(RuntimeError):
+    """A program is neither here nor can it be installed; says what to do."""
+
+
 def require(program: str, *packages: str) -> str:
     """The path of `program`, installed from `packages` if there is none."""
     if shutil.which(program) is None:
         install(*packages)
     path = shutil.which(program)
     if path is None:
-        raise SystemExit(f"{program} is missing although {' '.join(packages)} is installed")
+        raise MissingProgram(f"{program} is missing although {' '.join(packages)} is installed")
     return path
 
 
@@ -25,15 +29,15 @@ def as_root(command: list[str]) -> None:
     """Runs a command as root, by sudo if need be."""
     if os.geteuid() != 0:
         if shutil.which("sudo") is None:
-            raise SystemExit(f"not root and no sudo here: run as root once: {' '.join(command)}")
+            raise MissingProgram(f"not root and no sudo here: run as root once: {' '.join(command)}")
         command = ["sudo", "-n", "env", "DEBIAN_FRONTEND=noninteractive", *command]
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     subprocess.run(command, check=True, env=environment, stdin=subprocess.DEVNULL)
 
 
 def apt_get() -> str:
-    """The path of apt-get, or the end of the run."""
+    """The path of apt-get, or what to do without it."""
     path = shutil.which("apt-get")
     if path is None:
-        raise SystemExit("no apt-get here: install PostgreSQL 15 and a JDK 17 by hand, then run again")
+        raise MissingProgram("no apt-get here: install PostgreSQL 15 and a JDK 17 by hand, then run again")
     return path

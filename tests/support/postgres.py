@@ -35,7 +35,7 @@ def install_from_debian() -> Path:
     debian.install("postgresql")
     folder = newest_installed()
     if folder is None:
-        raise SystemExit("Debian's package postgresql brought no server: look at /usr/lib/postgresql")
+        raise debian.MissingProgram("Debian's package postgresql brought no server: look at /usr/lib/postgresql")
     return folder
 
 

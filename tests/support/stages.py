@@ -1,0 +1,190 @@
+"""The stages of `./test`, and the things that they share."""
+
+import contextlib
+import functools
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from . import children, java, links, tour, venv
+from .postgres import Cluster
+from .waiting import wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+CACHE = ROOT / ".cache"
+CLIENTS = ROOT / "tests" / "clients"
+ICEBERG_SPECIFICATION = "shared/spec/iceberg-rest-open-api.yaml"
+TOUR_ADDRESS = ("127.0.0.1", 8181)
+TOUR_BUILD_SECONDS = 900
+
+# One environment for each set of clients that can live together: name -> its requirements.
+VENVS = {
+    "iceberg": CLIENTS / "requirements-iceberg.txt",
+}
+
+
+class StageFailed(RuntimeError):
+    """A stage found something."""
+
+
+class StageSkipped(Exception):
+    """A stage can't run here; the reason is printed."""
+
+
+class Bench:
+    """What stages share: made at the first use, taken down at the end."""
+
+    def __init__(self, extra: list[str]) -> None:
+        self.extra = extra
+        self.resources = contextlib.ExitStack()
+
+    @functools.cached_property
+    def postgres(self) -> Cluster:
+        return self.resources.enter_context(Cluster())
+
+    def venv(self, name: str) -> Path:
+        return venv.ensure(VENVS[name], CACHE / "venvs" / name)
+
+    def scratch(self) -> Path:
+        """An empty folder that goes away with the run."""
+        return Path(self.resources.enter_context(tempfile.TemporaryDirectory(prefix="anabranch-test-")))
+
+    def run(self, *command: str, cwd: Path = ROOT, **environment: str) -> None:
+        print("$", " ".join(command), flush=True)
+        with running(command, cwd, os.environ | environment) as process:
+            if status := process.wait():
+                raise StageFailed(f"{Path(command[0]).name}: exit status {status}")
+
+
+@contextlib.contextmanager
+def running(command: tuple[str, ...], cwd: Path, environment: dict[str, str],
+            **options: bool) -> Iterator[subprocess.Popen]:
+    """A process that is ended, if it still runs, when its block is left."""
+    process = subprocess.Popen(command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, **options)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait()
+
+
+def fmt(bench: Bench) -> None:
+    """the code is formatted"""
+    bench.run("cargo", "fmt", "--all", "--check")
+
+
+def clippy(bench: Bench) -> None:
+    """no compiler or clippy warning in any target"""
+    bench.run("cargo", "clippy", "--locked", "--workspace", "--all-targets", *bench.extra, "--", "-D", "warnings")
+
+
+def docs(bench: Bench) -> None:
+    """the API documentation builds; relative links in README.md and docs/ resolve"""
+    documents = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))] if page.exists()]
+    if broken := links.broken(documents):
+        raise StageFailed("links that lead nowhere:\n" + "\n".join(broken))
+    bench.run("cargo", "doc", "--locked", "--workspace", "--no-deps", RUSTDOCFLAGS="-D warnings")
+
+
+def rust(bench: Bench) -> None:
+    """the Rust tests, with PostgreSQL"""
+    runner = ["nextest", "run"] if shutil.which("cargo-nextest") else ["test"]
+    bench.run("cargo", *runner, "--locked", "--workspace", *bench.extra, ANABRANCH_TEST_POSTGRES=bench.postgres.url)
+
+
+def clients(bench: Bench) -> None:
+    """PyIceberg, DuckDB and Iceberg's Java client against the server"""
+    python = bench.venv("iceberg") / "python"
+    java.require_java()
+    jars = java.jars(CLIENTS / "requirements-java.txt", CACHE / "iceberg-java")
+    bench.run("cargo", "build", "--locked")
+    bench.run(
+        str(python), "-B", "-m", "pytest", *bench.extra, cwd=CLIENTS,
+        ANABRANCH_TEST_POSTGRES=bench.postgres.url, ANABRANCH_TEST_JARS=str(jars),
+    )
+
+
+def spec(bench: Bench) -> None:
+    """the server's answers against the Iceberg REST specification"""
+    specification = Path(os.environ.get("ANABRANCH_ICEBERG_SPEC", ROOT.parent / ICEBERG_SPECIFICATION))
+    if not specification.exists():
+        raise StageSkipped("no Iceberg REST specification here: name one by ANABRANCH_ICEBERG_SPEC")
+    python = bench.venv("iceberg") / "python"
+    bench.run("cargo", "build", "--locked")
+    bench.run(str(python), "-B", str(ROOT / "tests" / "spec" / "run.py"), str(specification), *bench.extra)
+
+
+def readme(bench: Bench) -> None:
+    """README's tour, pasted block by block into a clean copy of this tree"""
+    page = ROOT / "README.md"
+    if not page.exists() or tour.BEGIN not in page.read_text():
+        raise StageSkipped("README.md has no tour")
+    with socket.socket() as probe:
+        if probe.connect_ex(TOUR_ADDRESS) == 0:
+            raise StageFailed("the tour needs port 8181, where something listens")
+    copy, home = bench.scratch() / "anabranch", bench.scratch()
+    copy_tree(copy)
+    bench.run(str(bench.venv("iceberg") / "python"), "-B", str(ROOT / "tests" / "support" / "duckdb_extensions.py"),
+              str(home / ".duckdb" / "extensions"))
+    address = "http://{}:{}".format(*TOUR_ADDRESS)
+    readiness_probe = f"PYTHONPATH={ROOT / 'tests'} {sys.executable} -B -m support.ready {address} {TOUR_BUILD_SECONDS}"
+    script = tour.script(page.read_text(), readiness_probe)
+    run_tour(script, copy, home)
+
+
+def copy_tree(target: Path) -> None:
+    """What a clone of this tree would hold, uncommitted changes included."""
+    listing = git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    for name in filter(None, listing.split("\0")):
+        if (ROOT / name).exists():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, target / name)
+
+
+def run_tour(script: str, folder: Path, home: Path) -> None:
+    """Runs the tour's script with a home of its own, then ends the server that it started."""
+    user_home = Path.home()
+    environment = os.environ | {
+        "HOME": str(home),
+        "CARGO_HOME": os.environ.get("CARGO_HOME", str(user_home / ".cargo")),
+        "RUSTUP_HOME": os.environ.get("RUSTUP_HOME", str(user_home / ".rustup")),
+        "CARGO_TARGET_DIR": os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target")),
+    }
+    with running(("bash", "-c", script), folder, environment, start_new_session=True) as process:
+        try:
+            status = process.wait()
+        finally:
+            end_group(process.pid)
+    if status:
+        raise StageFailed(f"the tour: exit status {status}")
+
+
+def end_group(group: int) -> None:
+    """Ends all processes of a group that this run made, and waits until they are gone."""
+    def gone() -> bool:
+        children.reap_ended()
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGTERM)
+    wait_until(gone, "the tour's server ends")
+
+
+def git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+
+STAGES: dict[str, Callable[[Bench], None]] = {
+    stage.__name__: stage for stage in (fmt, clippy, docs, rust, clients, spec, readme)
+}
