@@ -1,0 +1,65 @@
+//! Answers, as they are given and as operation records keep them.
+
+use anabranch_store::{OperationRecord, Revision};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::RunError;
+use crate::executor::OperationKey;
+use crate::refusal::{Reason, Refusal};
+
+/// The outcome of an accepted command.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Accepted<T> {
+    /// What the command answered.
+    pub outcome: T,
+    /// The revision of its changes; the one of the first time if it is replayed.
+    pub revision: Revision,
+    /// Whether this is the recorded answer of an earlier, equal request.
+    pub replayed: bool,
+}
+
+/// What an operation record keeps.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Recorded {
+    Outcome { outcome: Value, revision: Revision },
+    Refused(Refusal),
+}
+
+pub(crate) type Reply = Result<Accepted<Value>, RunError>;
+
+impl Recorded {
+    pub(crate) fn of(reply: &Reply) -> Option<Recorded> {
+        match reply {
+            Ok(accepted) => Some(Recorded::Outcome {
+                outcome: accepted.outcome.clone(),
+                revision: accepted.revision,
+            }),
+            Err(RunError::Refused(refusal)) => Some(Recorded::Refused(refusal.clone())),
+            Err(_) => None,
+        }
+    }
+}
+
+/// The answer to a request whose key has a record.
+pub(crate) fn replay(record: &OperationRecord, key: &OperationKey, principal: &str) -> Reply {
+    if record.fingerprint != key.fingerprint || record.principal != principal {
+        return Err(RunError::Refused(Refusal::new(
+            Reason::KeyReused,
+            "the idempotency key was used for another request; send a fresh key with a new request",
+        )));
+    }
+    match serde_json::from_str::<Recorded>(&record.answer) {
+        Ok(Recorded::Outcome { outcome, revision }) => Ok(Accepted {
+            outcome,
+            revision,
+            replayed: true,
+        }),
+        Ok(Recorded::Refused(refusal)) => Err(RunError::Refused(refusal)),
+        Err(error) => {
+            tracing::error!(%error, key = record.key, "operation record can't be read");
+            Err(RunError::Failed)
+        }
+    }
+}

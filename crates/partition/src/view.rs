@@ -1,0 +1,415 @@
+//! What a command sees and changes: rows read under the lock, the accepted changes of the batch
+//! before it, and its own.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use anabranch_store::{
+    Action, Answer, BranchId, Class, Entry, Key, Kind, ObjectId, OperationRecord, PartitionId,
+    PartitionRow, PartitionState, Read, Revision,
+};
+
+use crate::command::Stop;
+
+/// Rows as the store holds them at the lock, by the reads that brought them.
+#[derive(Default)]
+pub(crate) struct Rows {
+    pub(crate) points: HashMap<Key, Option<Entry>>,
+    pub(crate) operations: HashMap<String, Option<OperationRecord>>,
+    pub(crate) others: HashMap<Read, Answer>,
+}
+
+impl Rows {
+    pub(crate) fn knows(&self, read: &Read) -> bool {
+        match read {
+            Read::Point(key) => self.points.contains_key(key),
+            Read::Operation(key) => self.operations.contains_key(key),
+            other => self.others.contains_key(other),
+        }
+    }
+
+    pub(crate) fn add(&mut self, read: Read, answer: Answer) {
+        match (read, answer) {
+            (Read::Point(key), Answer::Entry(entry)) => {
+                self.points.insert(key, entry);
+            }
+            (Read::Operation(key), Answer::Operation(record)) => {
+                self.operations.insert(key, record);
+            }
+            (other, answer) => {
+                self.others.insert(other, answer);
+            }
+        }
+    }
+}
+
+/// One change of one key by one command, in the order in which it was made.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    pub(crate) key: Key,
+    pub(crate) action: Action,
+    pub(crate) before: Option<Entry>,
+    pub(crate) after: Option<Entry>,
+}
+
+/// A task that a command asks for; the executor gives it an id.
+#[derive(Clone, Debug)]
+pub(crate) struct TaskRequest {
+    pub(crate) kind: &'static str,
+    pub(crate) body: String,
+    pub(crate) delay_micros: i64,
+}
+
+/// Changes that count on top of the rows.
+#[derive(Clone, Default)]
+pub(crate) struct Overlay {
+    pub(crate) entries: BTreeMap<Key, Option<Entry>>,
+    pub(crate) partitions: BTreeMap<PartitionId, PartitionRow>,
+    pub(crate) operations: HashMap<String, OperationRecord>,
+}
+
+impl Overlay {
+    pub(crate) fn absorb(&mut self, other: Overlay) {
+        self.entries.extend(other.entries);
+        self.partitions.extend(other.partitions);
+        self.operations.extend(other.operations);
+    }
+}
+
+/// What one command did.
+#[derive(Default)]
+pub(crate) struct Effects {
+    pub(crate) overlay: Overlay,
+    pub(crate) steps: Vec<Step>,
+    pub(crate) new_partitions: Vec<PartitionId>,
+    pub(crate) tasks: Vec<TaskRequest>,
+    pub(crate) derived_operations: Vec<(String, String)>,
+}
+
+/// The view of one command.
+pub struct View<'a> {
+    rows: &'a Rows,
+    held: &'a BTreeMap<PartitionId, Option<PartitionRow>>,
+    batch: &'a Overlay,
+    revision: Revision,
+    effects: Effects,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(
+        rows: &'a Rows,
+        held: &'a BTreeMap<PartitionId, Option<PartitionRow>>,
+        batch: &'a Overlay,
+        revision: Revision,
+    ) -> View<'a> {
+        View {
+            rows,
+            held,
+            batch,
+            revision,
+            effects: Effects::default(),
+        }
+    }
+
+    pub(crate) fn into_effects(self) -> Effects {
+        self.effects
+    }
+
+    /// The partition's row, held from here on; `None` if it doesn't exist.
+    pub fn partition(&self, id: PartitionId) -> Result<Option<&PartitionRow>, Stop> {
+        if let Some(row) = self.effects.overlay.partitions.get(&id) {
+            return Ok(Some(row));
+        }
+        if let Some(row) = self.batch.partitions.get(&id) {
+            return Ok(Some(row));
+        }
+        match self.held.get(&id) {
+            Some(row) => Ok(row.as_ref()),
+            None => Err(Stop::Hold(vec![id])),
+        }
+    }
+
+    /// Whether the partition exists and takes commands.
+    pub fn is_live(&self, id: PartitionId) -> Result<bool, Stop> {
+        Ok(self
+            .partition(id)?
+            .is_some_and(|row| row.state == PartitionState::Live))
+    }
+
+    /// The current version under a key.
+    pub fn get(&self, key: &Key) -> Result<Option<Entry>, Stop> {
+        if let Some(entry) = self.overlaid(key) {
+            return Ok(entry.clone());
+        }
+        match self.rows.points.get(key) {
+            Some(entry) => Ok(entry.clone()),
+            None => Err(Stop::Read(vec![Read::Point(key.clone())])),
+        }
+    }
+
+    fn overlaid(&self, key: &Key) -> Option<&Option<Entry>> {
+        self.effects
+            .overlay
+            .entries
+            .get(key)
+            .or_else(|| self.batch.entries.get(key))
+    }
+
+    /// The entry of a container, found by its id. Its name and existence are exact while the
+    /// container's own partition is held.
+    pub fn container(&self, id: PartitionId) -> Result<Option<(Key, Entry)>, Stop> {
+        let object = ObjectId::from(id);
+        let overlaid = |overlay: &Overlay| {
+            overlay
+                .entries
+                .iter()
+                .filter(|(key, _)| key.class == Class::Container)
+                .find_map(|(key, entry)| {
+                    entry
+                        .as_ref()
+                        .filter(|entry| entry.object == object)
+                        .map(|entry| (key.clone(), entry.clone()))
+                })
+        };
+        if let Some(found) = overlaid(&self.effects.overlay).or_else(|| overlaid(self.batch)) {
+            return Ok(Some(found));
+        }
+        let read = Read::Container(id);
+        match self.rows.others.get(&read) {
+            Some(Answer::Entries(entries)) => Ok(entries
+                .first()
+                .filter(|(key, _)| self.overlaid(key).is_none())
+                .cloned()),
+            _ => Err(Stop::Read(vec![read])),
+        }
+    }
+
+    /// Up to `limit` entries of one scope and class in byte order.
+    pub fn range(
+        &self,
+        partition: PartitionId,
+        branch: BranchId,
+        scope: &str,
+        class: Class,
+        limit: u32,
+    ) -> Result<Vec<(Key, Entry)>, Stop> {
+        let page = |after: Option<&Key>| Read::Range {
+            partition,
+            branch,
+            scope: scope.to_owned(),
+            class,
+            kinds: Vec::new(),
+            after: after.map(|key| key.name.clone()),
+            limit,
+        };
+        let covers = |key: &Key| {
+            key.partition == partition
+                && key.branch == branch
+                && key.scope == scope
+                && key.class == class
+        };
+        self.pages(page, covers, limit)
+    }
+
+    /// Up to `limit` entries in a scope and all scopes below it, by (scope, class, name).
+    pub fn under(
+        &self,
+        partition: PartitionId,
+        branch: BranchId,
+        scope: &str,
+        limit: u32,
+    ) -> Result<Vec<(Key, Entry)>, Stop> {
+        let page = |after: Option<&Key>| Read::Under {
+            partition,
+            branch,
+            scope: scope.to_owned(),
+            after: after.map(|key| (key.scope.clone(), key.class, key.name.clone())),
+            limit,
+        };
+        let below = format!("{scope}\u{1f}");
+        let covers = |key: &Key| {
+            key.partition == partition
+                && key.branch == branch
+                && (scope.is_empty() || key.scope == scope || key.scope.starts_with(&below))
+        };
+        self.pages(page, covers, limit)
+    }
+
+    fn pages(
+        &self,
+        page: impl Fn(Option<&Key>) -> Read,
+        covers: impl Fn(&Key) -> bool,
+        limit: u32,
+    ) -> Result<Vec<(Key, Entry)>, Stop> {
+        let mut stored: BTreeMap<Key, Entry> = BTreeMap::new();
+        loop {
+            let read = page(stored.keys().next_back());
+            let Some(Answer::Entries(entries)) = self.rows.others.get(&read) else {
+                return Err(Stop::Read(vec![read]));
+            };
+            let exhausted = entries.len() < limit as usize;
+            stored.extend(entries.iter().cloned());
+            let merged = self.merge(&stored, &covers, exhausted);
+            if exhausted || merged.len() >= limit as usize {
+                return Ok(merged.into_iter().take(limit as usize).collect());
+            }
+        }
+    }
+
+    fn merge(
+        &self,
+        stored: &BTreeMap<Key, Entry>,
+        covers: &impl Fn(&Key) -> bool,
+        exhausted: bool,
+    ) -> BTreeMap<Key, Entry> {
+        let last_stored = stored.keys().next_back();
+        let mut merged = stored.clone();
+        for overlay in [self.batch, &self.effects.overlay] {
+            for (key, entry) in overlay.entries.iter().filter(|(key, _)| covers(key)) {
+                let beyond_page = !exhausted && last_stored.is_some_and(|last| key > last);
+                match entry {
+                    Some(entry) if !beyond_page => {
+                        merged.insert(key.clone(), entry.clone());
+                    }
+                    _ => {
+                        merged.remove(key);
+                    }
+                }
+            }
+        }
+        merged
+    }
+
+    /// Live partitions directly below a held one.
+    pub fn children(&self, id: PartitionId) -> Result<Vec<PartitionId>, Stop> {
+        self.partition(id)?;
+        let read = Read::Children(id);
+        let Some(Answer::Partitions(stored)) = self.rows.others.get(&read) else {
+            return Err(Stop::Read(vec![read]));
+        };
+        let mut children: Vec<PartitionId> = stored.clone();
+        for overlay in [self.batch, &self.effects.overlay] {
+            for row in overlay.partitions.values().filter(|row| row.parent == id) {
+                children.retain(|child| *child != row.id);
+                if row.state == PartitionState::Live {
+                    children.push(row.id);
+                }
+            }
+        }
+        children.sort_unstable();
+        Ok(children)
+    }
+
+    /// The record of an operation key.
+    pub fn operation(&self, key: &str) -> Result<Option<&OperationRecord>, Stop> {
+        if let Some(record) = self.batch.operations.get(key) {
+            return Ok(Some(record));
+        }
+        match self.rows.operations.get(key) {
+            Some(record) => Ok(record.as_ref()),
+            None => Err(Stop::Read(vec![Read::Operation(key.to_owned())])),
+        }
+    }
+
+    /// Puts a first or a further version under a key. The version number rises if the same object
+    /// stands there, else it starts at 1.
+    pub fn put(
+        &mut self,
+        key: Key,
+        kind: Kind,
+        object: ObjectId,
+        body: Arc<str>,
+    ) -> Result<Entry, Stop> {
+        let before = self.get(&key)?;
+        let version = match &before {
+            Some(entry) if entry.object == object => entry.version + 1,
+            _ => 1,
+        };
+        let action = match before {
+            Some(_) => Action::Update,
+            None => Action::Create,
+        };
+        let after = Entry {
+            kind,
+            object,
+            version,
+            from: self.revision,
+            body,
+        };
+        self.step(key, action, before, Some(after.clone()));
+        Ok(after)
+    }
+
+    /// Ends the version under a key.
+    pub fn remove(&mut self, key: Key) -> Result<Option<Entry>, Stop> {
+        let before = self.get(&key)?;
+        if before.is_some() {
+            self.step(key, Action::Drop, before.clone(), None);
+        }
+        Ok(before)
+    }
+
+    /// Moves an object to another, free name, with a new body.
+    pub fn rename(&mut self, from: Key, to: Key, body: Arc<str>) -> Result<Option<Entry>, Stop> {
+        self.get(&to)?;
+        let Some(before) = self.get(&from)? else {
+            return Ok(None);
+        };
+        let after = Entry {
+            version: before.version + 1,
+            from: self.revision,
+            body,
+            ..before.clone()
+        };
+        self.step(from, Action::Rename, Some(before), None);
+        self.step(to, Action::Rename, None, Some(after.clone()));
+        Ok(Some(after))
+    }
+
+    fn step(&mut self, key: Key, action: Action, before: Option<Entry>, after: Option<Entry>) {
+        self.effects
+            .overlay
+            .entries
+            .insert(key.clone(), after.clone());
+        self.effects.steps.push(Step {
+            key,
+            action,
+            before,
+            after,
+        });
+    }
+
+    /// Brings a partition into being.
+    pub fn create_partition(&mut self, id: PartitionId, parent: PartitionId) {
+        let row = PartitionRow::new(id, parent);
+        self.effects.overlay.partitions.insert(id, row);
+        self.effects.new_partitions.push(id);
+    }
+
+    /// Marks a held partition dropped.
+    pub fn drop_partition(&mut self, id: PartitionId) -> Result<(), Stop> {
+        if let Some(row) = self.partition(id)?.cloned() {
+            let dropped = PartitionRow {
+                state: PartitionState::Dropped,
+                ..row
+            };
+            self.effects.overlay.partitions.insert(id, dropped);
+        }
+        Ok(())
+    }
+
+    /// Asks for work in the background once the command is committed.
+    pub fn add_task(&mut self, kind: &'static str, body: String, delay_micros: i64) {
+        self.effects.tasks.push(TaskRequest {
+            kind,
+            body,
+            delay_micros,
+        });
+    }
+
+    /// Records the outcome under a further key, made from an id inside the request, so that the
+    /// same request is recognised when it is sent again without a key of its own.
+    pub fn record_operation(&mut self, key: String, fingerprint: String) {
+        self.effects.derived_operations.push((key, fingerprint));
+    }
+}
