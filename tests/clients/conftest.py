@@ -1,0 +1,72 @@
+"""Servers for the suites. Every test has a store of its own and ends with the standing audit on it."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.postgres import Cluster, create_database
+from support.server import Server
+
+LOCKING_MODES = {"postgres": "", "postgres-optimistic": "?mode=optimistic"}
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """The PostgreSQL of the run, or one of this session alone."""
+    if url := os.environ.get("ANABRANCH_TEST_POSTGRES"):
+        yield url
+    else:
+        with Cluster() as cluster:
+            yield cluster.url
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """One server on SQLite."""
+    with serving(sqlite_store(tmp_path), 1, tmp_path) as [server]:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", *LOCKING_MODES])
+def two_ends(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Server, Server]]:
+    """Two doors to one catalog: the same server twice on SQLite, two servers on PostgreSQL."""
+    if request.param == "sqlite":
+        server = request.getfixturevalue("server")
+        yield server, server
+    else:
+        store = postgres_store(request.getfixturevalue("postgres_url"), request.param, tmp_path)
+        with serving(store, 2, tmp_path) as [first, second]:
+            yield first, second
+
+
+@pytest.fixture(params=LOCKING_MODES)
+def three_servers(request: pytest.FixtureRequest, postgres_url: str, tmp_path: Path) -> Iterator[list[Server]]:
+    """Three servers on one PostgreSQL."""
+    with serving(postgres_store(postgres_url, request.param, tmp_path), 3, tmp_path) as servers:
+        yield servers
+
+
+def sqlite_store(folder: Path) -> list[str]:
+    return ["--data-dir", str(folder / "data")]
+
+
+def postgres_store(server_url: str, locking_mode: str, folder: Path) -> list[str]:
+    database = create_database(server_url)
+    return ["--store", database + LOCKING_MODES[locking_mode], "--warehouse", f"file://{folder / 'warehouse'}"]
+
+
+@contextlib.contextmanager
+def serving(store: list[str], count: int, folder: Path) -> Iterator[list[Server]]:
+    """Servers on one store; afterwards they stop in good order and the store is audited."""
+    servers = [Server(store, folder / f"server-{number}.log") for number in range(count)]
+    try:
+        for server in servers:
+            server.start()
+        yield servers
+    finally:
+        for server in servers:
+            if server.process is not None:
+                server.stop()
+    servers[0].doctor()
