@@ -12,6 +12,8 @@
 //! - [`Key`] and [`Entry`]: the address and one version of a catalog row.
 //! - [`StoreError`]: says whether the effect is known not to have been applied, or unknown.
 
+mod audit;
+mod codec;
 mod entry;
 mod error;
 mod interface;
@@ -19,6 +21,9 @@ mod operation;
 mod partition;
 mod read;
 mod revision;
+mod schema;
+mod segment;
+mod sqlite;
 mod task;
 mod write;
 
@@ -29,5 +34,6 @@ pub use operation::{OperationRecord, OperationState};
 pub use partition::{PartitionId, PartitionKind, PartitionRow, PartitionState};
 pub use read::{Answer, At, Feed, FeedPosition, Leaf, Path, Read, Resolved};
 pub use revision::{CommitId, Revision, StoreTime};
+pub use sqlite::{SqliteOptions, SqliteStore};
 pub use task::{Task, TaskId};
 pub use write::{Action, Change, WriteSet};

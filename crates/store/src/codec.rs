@@ -1,0 +1,61 @@
+//! Stored numbers back into the enums that they came from.
+
+use std::fmt::Display;
+
+use crate::entry::{Class, Kind};
+use crate::error::StoreError;
+use crate::operation::OperationState;
+use crate::partition::PartitionState;
+use crate::write::Action;
+
+/// A row that this program can't read: written by a newer one, or damaged.
+pub(crate) fn unreadable(what: &str, found: impl Display) -> StoreError {
+    StoreError::Failed {
+        detail: format!("a row holds {what} {found}, which this program doesn't know"),
+    }
+}
+
+pub(crate) fn class(number: i64) -> Result<Class, StoreError> {
+    match number {
+        1 => Ok(Class::Container),
+        2 => Ok(Class::Table),
+        other => Err(unreadable("class", other)),
+    }
+}
+
+pub(crate) fn kind(number: i64) -> Result<Kind, StoreError> {
+    match number {
+        1 => Ok(Kind::Metalake),
+        2 => Ok(Kind::Catalog),
+        3 => Ok(Kind::Namespace),
+        10 => Ok(Kind::IcebergTable),
+        11 => Ok(Kind::IcebergView),
+        other => Err(unreadable("kind", other)),
+    }
+}
+
+pub(crate) fn partition_state(number: i64) -> Result<PartitionState, StoreError> {
+    match number {
+        1 => Ok(PartitionState::Live),
+        2 => Ok(PartitionState::Dropped),
+        other => Err(unreadable("partition state", other)),
+    }
+}
+
+pub(crate) fn operation_state(number: i64) -> Result<OperationState, StoreError> {
+    match number {
+        1 => Ok(OperationState::Started),
+        2 => Ok(OperationState::Done),
+        other => Err(unreadable("operation state", other)),
+    }
+}
+
+pub(crate) fn action(number: i64) -> Result<Action, StoreError> {
+    match number {
+        1 => Ok(Action::Create),
+        2 => Ok(Action::Update),
+        3 => Ok(Action::Drop),
+        4 => Ok(Action::Rename),
+        other => Err(unreadable("action", other)),
+    }
+}

@@ -1,0 +1,149 @@
+//! The one writer: a thread that owns the write connection, and the gate in front of it.
+//!
+//! Whoever passes the gate has the write connection to itself until it lets go of its [`Turn`].
+//! Work is sent as closures and runs in the order in which it was sent.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use super::error::gone;
+use super::rows::Db;
+use crate::error::{ConflictReason, StoreError};
+
+type Job = Box<dyn FnOnce(Db<'_>) + Send>;
+
+/// The async side of the writer thread.
+#[derive(Debug)]
+pub(super) struct Writer {
+    jobs: mpsc::Sender<Job>,
+    gate: Arc<Semaphore>,
+    wait: Duration,
+}
+
+impl Writer {
+    pub fn start(
+        connection: Connection,
+        statements: Arc<AtomicU64>,
+        wait: Duration,
+    ) -> std::io::Result<Writer> {
+        let (jobs, queue) = mpsc::channel::<Job>();
+        std::thread::Builder::new()
+            .name("anabranch-sqlite-writer".to_owned())
+            .spawn(move || {
+                for job in queue {
+                    job(Db {
+                        connection: &connection,
+                        statements: &statements,
+                    });
+                }
+            })?;
+        Ok(Writer {
+            jobs,
+            gate: Arc::new(Semaphore::new(1)),
+            wait,
+        })
+    }
+
+    /// Waits in line for the write connection.
+    pub async fn turn(&self) -> Result<Turn, StoreError> {
+        let permit = tokio::time::timeout(self.wait, Arc::clone(&self.gate).acquire_owned());
+        match permit.await {
+            Ok(Ok(permit)) => Ok(Turn {
+                jobs: self.jobs.clone(),
+                is_open: false,
+                _permit: permit,
+            }),
+            Ok(Err(_)) => Err(gone()),
+            Err(_) => Err(StoreError::Conflict {
+                reason: ConflictReason::LockTimeout,
+                detail: format!("the writer was busy for {:?}", self.wait),
+            }),
+        }
+    }
+
+    /// One short transaction of its own.
+    pub async fn transact<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(Db<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let turn = self.turn().await?;
+        let lost = || StoreError::Unknown {
+            detail: "the writer thread ended before it answered".to_owned(),
+        };
+        turn.call(move |db| {
+            db.control("BEGIN IMMEDIATE")?;
+            match work(db) {
+                Ok(done) => commit(db).map(|()| done),
+                Err(error) => {
+                    roll_back(db);
+                    Err(error)
+                }
+            }
+        })
+        .await
+        .unwrap_or_else(|_| Err(lost()))
+    }
+}
+
+/// The write connection, held. Dropping it rolls back what is open.
+pub(super) struct Turn {
+    jobs: mpsc::Sender<Job>,
+    /// Whether a transaction may be open at the end of the queue.
+    pub is_open: bool,
+    // Given back after the rollback was sent: fields drop after `Drop::drop`.
+    _permit: OwnedSemaphorePermit,
+}
+
+/// The thread ended before it answered.
+pub(super) struct NoAnswer;
+
+impl Turn {
+    pub async fn call<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(Db<'_>) -> T + Send + 'static,
+    ) -> Result<T, NoAnswer> {
+        let (answer, answered) = oneshot::channel();
+        let job: Job = Box::new(move |db| {
+            // Whoever asked may have given up: the drop of its turn cleans up behind this job.
+            let _ = answer.send(work(db));
+        });
+        self.jobs.send(job).map_err(|_| NoAnswer)?;
+        answered.await.map_err(|_| NoAnswer)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if self.is_open {
+            // If the thread is gone, so is its connection, and with it the transaction.
+            let _ = self.jobs.send(Box::new(roll_back));
+        }
+    }
+}
+
+pub(super) fn roll_back(db: Db<'_>) {
+    if !db.connection.is_autocommit()
+        && let Err(error) = db.control("ROLLBACK")
+    {
+        tracing::error!(%error, "could not roll back");
+    }
+}
+
+/// COMMIT. After an error SQLite itself says whether the transaction is still open.
+pub(super) fn commit(db: Db<'_>) -> Result<(), StoreError> {
+    let Err(error) = db.control("COMMIT") else {
+        return Ok(());
+    };
+    if db.connection.is_autocommit() {
+        return Err(StoreError::Unknown {
+            detail: error.to_string(),
+        });
+    }
+    roll_back(db);
+    Err(error)
+}
