@@ -143,6 +143,11 @@ impl<T: Send + Sync + 'static> MetadataCache<T> {
         }
     }
 
+    /// Does what the memory has put off, so that [`MetadataCache::stats`] is exact.
+    pub async fn settle(&self) {
+        self.held.run_pending_tasks().await;
+    }
+
     async fn load<E, F>(
         &self,
         location: &Location,

@@ -13,6 +13,8 @@
 //!
 //! With the feature `testing`, `Faults` fails, delays or holds chosen calls.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 mod backend;
 mod cache;
 mod error;
@@ -25,6 +27,7 @@ mod local_walk;
 mod location;
 mod names;
 mod remote;
+mod remote_http;
 mod settings;
 
 pub use backend::{DeleteReport, FileEntry};

@@ -24,6 +24,7 @@ use crate::error::{FileError, FileErrorKind};
 use crate::files::FilesOptions;
 use crate::gzip::too_large;
 use crate::location::Location;
+use crate::remote_http::{RefusalConnector, RefusedRequest};
 use crate::settings::StorageSettings;
 
 const DEFAULT_REGION: &str = "us-east-1";
@@ -128,6 +129,7 @@ fn builder(
         .with_conditional_put(S3ConditionalPut::ETagMatch)
         .with_retry(retry)
         .with_client_options(client_options)
+        .with_http_connector(RefusalConnector::default())
 }
 
 fn with_bucket_in_host(endpoint: &str, bucket: &str) -> String {
@@ -297,14 +299,25 @@ fn failure(location: &Location, error: &object_store::Error) -> FileError {
         StoreError::NotImplemented { .. }
         | StoreError::NotSupported { .. }
         | StoreError::UnknownConfigurationKey { .. } => FileErrorKind::InvalidSettings,
-        StoreError::Generic { .. } => match http_error(error) {
-            Some(HttpErrorKind::Timeout) => FileErrorKind::TimedOut,
-            // The library tells 5xx and other answers apart in its text only: all may pass.
-            _ => FileErrorKind::Unavailable,
-        },
+        StoreError::Generic { .. } => return unnamed_failure(location, error),
         _ => FileErrorKind::Other,
     };
     FileError::new(kind, location.as_str(), error.to_string())
+}
+
+fn unnamed_failure(location: &Location, error: &object_store::Error) -> FileError {
+    let detail = error.to_string();
+    if let Some(RefusedRequest { status, .. }) = cause(error) {
+        let subject = format!(
+            "the store refuses requests for {location} with status {status}: look at endpoint, region and path style"
+        );
+        return FileError::new(FileErrorKind::InvalidSettings, subject, detail);
+    }
+    let kind = match cause(error).map(HttpError::kind) {
+        Some(HttpErrorKind::Timeout) => FileErrorKind::TimedOut,
+        _ => FileErrorKind::Unavailable,
+    };
+    FileError::new(kind, location.as_str(), detail)
 }
 
 /// Whether the store may have got and may yet do what this failed attempt asked for.
@@ -320,17 +333,24 @@ fn may_have_written(error: &object_store::Error) -> bool {
         | StoreError::NotImplemented { .. }
         | StoreError::NotSupported { .. }
         | StoreError::UnknownConfigurationKey { .. } => false,
-        _ => !matches!(http_error(error), Some(HttpErrorKind::Connect)),
+        _ => {
+            let never_sent = cause(error).map(HttpError::kind) == Some(HttpErrorKind::Connect);
+            !never_sent && cause::<RefusedRequest>(error).is_none()
+        }
     }
 }
 
-fn http_error(error: &object_store::Error) -> Option<HttpErrorKind> {
-    let mut cause: Option<&(dyn Error + 'static)> = error.source();
-    while let Some(current) = cause {
-        if let Some(http) = current.downcast_ref::<HttpError>() {
-            return Some(http.kind());
+/// The first cause of this type behind an error.
+fn cause<E: Error + 'static>(error: &object_store::Error) -> Option<&E> {
+    let mut next: Option<&(dyn Error + 'static)> = error.source();
+    while let Some(current) = next {
+        if let Some(found) = current.downcast_ref::<E>() {
+            return Some(found);
         }
-        cause = current.source();
+        next = current.source();
     }
     None
 }
+
+#[cfg(test)]
+mod tests;
