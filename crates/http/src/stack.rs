@@ -1,0 +1,290 @@
+//! Everything around a router: request ids, log, metrics, limits, time, panics, error shapes.
+
+use std::any::Any;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use futures::FutureExt;
+use http::header::{HOST, ORIGIN};
+use http::{HeaderMap, Method, StatusCode};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout_at;
+use tokio_util::task::TaskTracker;
+use tower_http::CompressionLevel;
+use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
+use tracing::Instrument;
+
+use crate::context::Deadline;
+use crate::fault::{Fault, FaultKind, Shapes};
+use crate::request_id::{REQUEST_ID, RequestId};
+
+/// The label of requests that no route matches: never their path, which anyone may choose.
+const UNMATCHED: &str = "unmatched";
+const COMPRESSED_ABOVE_BYTES: u16 = 8 * 1024;
+
+/// Limits on requests.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestLimits {
+    /// From the head of a request to its answer.
+    pub timeout: Duration,
+    /// The largest body.
+    pub body_bytes: usize,
+    /// Requests that run at the same time; one more is answered 503.
+    pub in_flight: usize,
+    /// Requests that wait for news at the same time, counted apart.
+    pub long_polls: usize,
+}
+
+impl Default for RequestLimits {
+    fn default() -> RequestLimits {
+        RequestLimits {
+            timeout: Duration::from_secs(60),
+            body_bytes: 32 << 20,
+            in_flight: 1024,
+            long_polls: 1024,
+        }
+    }
+}
+
+/// What surrounds the routes of all protocols. Cheap to clone.
+#[derive(Clone)]
+pub struct Stack {
+    shapes: Shapes,
+    limits: RequestLimits,
+    always_admitted: Vec<&'static str>,
+    long_poll: Vec<&'static str>,
+    in_flight: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
+    running: TaskTracker,
+}
+
+impl Stack {
+    /// A stack with the protocols' error shapes.
+    pub fn new(shapes: Shapes, limits: RequestLimits) -> Stack {
+        Stack {
+            shapes,
+            limits,
+            always_admitted: Vec::new(),
+            long_poll: Vec::new(),
+            in_flight: Arc::new(Semaphore::new(limits.in_flight)),
+            waiting: Arc::new(Semaphore::new(limits.long_polls)),
+            running: TaskTracker::new(),
+        }
+    }
+
+    /// Routes that are answered however much runs, and logged only for debugging: health, metrics.
+    pub fn always_admit(mut self, routes: &[&'static str]) -> Stack {
+        self.always_admitted.extend(routes);
+        self
+    }
+
+    /// Routes whose requests mostly wait for news, and are counted apart from the others.
+    pub fn long_poll(mut self, routes: &[&'static str]) -> Stack {
+        self.long_poll.extend(routes);
+        self
+    }
+
+    /// Puts the stack around a router that has all its routes.
+    pub fn around(&self, router: Router) -> Router {
+        let is_worth_it = SizeAbove::new(COMPRESSED_ABOVE_BYTES)
+            .and(NotForContentType::IMAGES)
+            .and(NotForContentType::SSE);
+        let compression = CompressionLayer::new()
+            .quality(CompressionLevel::Fastest)
+            .compress_when(is_worth_it);
+        router
+            .fallback(no_route)
+            .method_not_allowed_fallback(method_not_allowed)
+            .layer(DefaultBodyLimit::max(self.limits.body_bytes))
+            .layer(from_fn_with_state(Arc::new(self.clone()), converse))
+            .layer(compression)
+    }
+
+    /// Waits until every mutation that was begun has ended, also those whose callers left.
+    pub async fn drained(&self) {
+        self.running.close();
+        self.running.wait().await;
+    }
+
+    /// The right to run, if the request needs one.
+    fn admit(&self, route: &str) -> Result<Option<OwnedSemaphorePermit>, Fault> {
+        if self.always_admitted.contains(&route) {
+            return Ok(None);
+        }
+        let seats = if self.long_poll.contains(&route) {
+            &self.waiting
+        } else {
+            &self.in_flight
+        };
+        seats.clone().try_acquire_owned().map(Some).map_err(|_| {
+            metrics::counter!("http_requests_refused_total").increment(1);
+            let message = "the server is busy; nothing was done, try again";
+            Fault::new(FaultKind::Overloaded, message)
+        })
+    }
+
+    async fn answer(
+        &self,
+        request: Request,
+        next: Next,
+        route: &str,
+        deadline: Instant,
+    ) -> Result<Response, Fault> {
+        refuse_other_sites(request.method(), request.headers())?;
+        let permit = self.admit(route)?;
+        let is_mutation = !request.method().is_safe();
+        let run = async move {
+            let _permit = permit;
+            AssertUnwindSafe(next.run(request)).catch_unwind().await
+        };
+        let ended = if is_mutation {
+            // What was begun is brought to its end, also if the caller leaves or isn't told in
+            // time; else a cancelled request could stop between its steps.
+            let task = self.running.spawn(run.in_current_span());
+            in_time(task, deadline).await.map(|joined| match joined {
+                Ok(ended) => ended,
+                Err(error) => Err(Box::new(error) as Box<dyn Any + Send>),
+            })
+        } else {
+            in_time(run, deadline).await
+        };
+        match ended {
+            Some(Ok(response)) => Ok(response),
+            Some(Err(panic)) => Err(panicked(panic.as_ref(), is_mutation)),
+            None => Err(timed_out(is_mutation)),
+        }
+    }
+}
+
+async fn in_time<F: Future>(run: F, deadline: Instant) -> Option<F::Output> {
+    timeout_at(deadline.into(), run).await.ok()
+}
+
+async fn converse(State(stack): State<Arc<Stack>>, mut request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let deadline = started + stack.limits.timeout;
+    let request_id = RequestId::of(request.headers());
+    let method = known_method(request.method());
+    let matched = request.extensions().get::<MatchedPath>().cloned();
+    let route = matched.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
+    let path = request.uri().path().to_owned();
+    request.extensions_mut().insert(request_id.clone());
+    request.extensions_mut().insert(Deadline(deadline));
+
+    // The path is left out on purpose: it may carry a transaction's token.
+    let span = tracing::info_span!(
+        "request",
+        otel.kind = "server",
+        otel.name = format!("{method} {route}"),
+        method,
+        route,
+        request_id = request_id.as_str(),
+        status = tracing::field::Empty,
+    );
+    let answer = stack.answer(request, next, route, deadline);
+    let answer = answer.instrument(span.clone()).await;
+    let mut response = answer.unwrap_or_else(Fault::into_response);
+    if let Some(value) = request_id.header() {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+
+    let status = response.status();
+    let elapsed = started.elapsed();
+    span.record("status", status.as_u16());
+    span.in_scope(|| {
+        let fault = response.extensions().get::<Fault>();
+        let reason = fault.map(|fault| fault.message.as_str());
+        let latency_ms = elapsed.as_micros() as f64 / 1000.0;
+        let status = status.as_u16();
+        if stack.always_admitted.contains(&route) {
+            tracing::debug!(status, latency_ms, reason, "answered");
+        } else {
+            tracing::info!(status, latency_ms, reason, "answered");
+        }
+    });
+    observe(route, method, status, elapsed);
+    stack.shapes.write(&path, response)
+}
+
+fn observe(route: &str, method: &'static str, status: StatusCode, elapsed: Duration) {
+    let route = route.to_owned();
+    let status = status.as_str().to_owned();
+    metrics::counter!(
+        "http_requests_total",
+        "route" => route.clone(), "method" => method, "status" => status
+    )
+    .increment(1);
+    metrics::histogram!(
+        "http_request_duration_seconds",
+        "route" => route, "method" => method
+    )
+    .record(elapsed.as_secs_f64());
+}
+
+/// The method as a label; anyone may invent methods.
+fn known_method(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "OTHER",
+    }
+}
+
+/// A browser names the site on whose behalf it sends. Without this, any web page could change the
+/// catalog of whoever reads it while a server without authentication listens on loopback.
+fn refuse_other_sites(method: &Method, headers: &HeaderMap) -> Result<(), Fault> {
+    let Some(origin) = headers.get(ORIGIN).filter(|_| !method.is_safe()) else {
+        return Ok(());
+    };
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let origin = origin.to_str().unwrap_or_default();
+    let site = origin.split_once("://").map(|(_, site)| site);
+    if site.is_some() && site == host {
+        return Ok(());
+    }
+    let message = "a browser sent this on behalf of another site; call the server directly";
+    Err(Fault::new(FaultKind::CrossSite, message))
+}
+
+fn panicked(panic: &(dyn Any + Send), may_be_applied: bool) -> Fault {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let panic = text.unwrap_or("without a text");
+    tracing::error!(panic, "a request panicked");
+    let message =
+        "the server has a defect; its log has the detail under this answer's x-request-id";
+    Fault::new(FaultKind::Internal { may_be_applied }, message)
+}
+
+fn timed_out(may_be_applied: bool) -> Fault {
+    let message = if may_be_applied {
+        "the answer did not come in time; the request goes on, whether it is applied is not known yet"
+    } else {
+        "the answer did not come in time"
+    };
+    Fault::new(FaultKind::TimedOut { may_be_applied }, message)
+}
+
+async fn no_route() -> Fault {
+    Fault::new(
+        FaultKind::NoRoute,
+        "there is no such path; see /openapi.json",
+    )
+}
+
+async fn method_not_allowed() -> Fault {
+    let message = "this path takes other methods; see the Allow header and /openapi.json";
+    Fault::new(FaultKind::MethodNotAllowed, message)
+}
