@@ -11,11 +11,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use futures::stream::{BoxStream, StreamExt, TryStreamExt};
-use object_store::aws::{AmazonS3Builder, S3ConditionalPut};
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, S3ConditionalPut};
 use object_store::client::{HttpError, HttpErrorKind};
 use object_store::path::Path;
 use object_store::{
-    BackoffConfig, ClientOptions, GetOptions, ObjectStore, ObjectStoreExt, PutMode, PutOptions,
+    BackoffConfig, ClientConfigKey, GetOptions, ObjectStore, ObjectStoreExt, PutMode, PutOptions,
     RetryConfig,
 };
 
@@ -84,9 +84,6 @@ fn builder(
     options: &FilesOptions,
     retries: usize,
 ) -> AmazonS3Builder {
-    let client_options = ClientOptions::new()
-        .with_connect_timeout(options.connect_timeout)
-        .with_timeout(options.request_timeout);
     let retry = RetryConfig {
         backoff: BackoffConfig {
             init_backoff: options.first_backoff,
@@ -120,15 +117,27 @@ fn builder(
             false => with_bucket_in_host(endpoint, bucket),
         };
         builder = builder
-            .with_endpoint(&endpoint)
-            .with_allow_http(endpoint.starts_with("http://"));
+            .with_allow_http(endpoint.starts_with("http://"))
+            .with_endpoint(endpoint)
+            .with_virtual_hosted_style_request(!settings.path_style());
+    } else if let Some(path_style_access) = settings.path_style_access {
+        builder = builder.with_virtual_hosted_style_request(!path_style_access);
     }
+    // One by one: a whole `ClientOptions` would replace what was set above and by the environment.
+    let milliseconds = |duration: Duration| format!("{}ms", duration.as_millis());
+    let client = AmazonS3ConfigKey::Client;
     builder
+        .with_config(
+            client(ClientConfigKey::Timeout),
+            milliseconds(options.request_timeout),
+        )
+        .with_config(
+            client(ClientConfigKey::ConnectTimeout),
+            milliseconds(options.connect_timeout),
+        )
         .with_bucket_name(bucket)
-        .with_virtual_hosted_style_request(!settings.path_style())
         .with_conditional_put(S3ConditionalPut::ETagMatch)
         .with_retry(retry)
-        .with_client_options(client_options)
         .with_http_connector(RefusalConnector::default())
 }
 

@@ -30,10 +30,10 @@ pub(crate) struct StaticKeys {
 ///
 /// | property | meaning |
 /// |---|---|
-/// | `s3.endpoint` | `http://` or `https://` address of the store; absent: AWS |
+/// | `s3.endpoint` | `http://` or `https://` address of the store; absent: AWS, or without static keys what the server's environment says |
 /// | `s3.region`, or `client.region` | region, by default `us-east-1` |
 /// | `s3.access-key-id`, `s3.secret-access-key`, `s3.session-token` | static keys; absent: the server's environment |
-/// | `s3.path-style-access` | `true`: the bucket is in the path. By default `true` with an endpoint, else `false` |
+/// | `s3.path-style-access` | `true` (default): the bucket is in the path; `false`: in the host name |
 /// | `vend-credentials` | `true`: clients that ask for credentials get the static keys |
 ///
 /// Other `s3.` properties are refused, so that a misspelt one doesn't stay unnoticed. Properties
@@ -43,7 +43,7 @@ pub struct StorageSettings {
     pub(crate) endpoint: Option<String>,
     pub(crate) region: Option<String>,
     pub(crate) keys: Option<StaticKeys>,
-    path_style_access: Option<bool>,
+    pub(crate) path_style_access: Option<bool>,
     vend_credentials: bool,
 }
 
@@ -127,7 +127,7 @@ impl StorageSettings {
 
     /// Whether the bucket is addressed in the path.
     pub(crate) fn path_style(&self) -> bool {
-        self.path_style_access.unwrap_or(self.endpoint.is_some())
+        self.path_style_access.unwrap_or(true)
     }
 }
 
