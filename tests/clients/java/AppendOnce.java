@@ -1,4 +1,5 @@
 import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.DataFile;
 import org.apache.iceberg.DataFiles;
 import org.apache.iceberg.PartitionSpec;
@@ -6,10 +7,11 @@ import org.apache.iceberg.Table;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.rest.RESTCatalog;
 
-/** Appends one data file to a table and prints OK, or the class of what was thrown. */
+/** Appends one data file to a table and prints OK, or the class of what was thrown. Nobody reads that file. */
 public class AppendOnce {
   public static void main(String[] arguments) throws Exception {
     try (RESTCatalog catalog = new RESTCatalog()) {
+      catalog.setConf(new Configuration());
       catalog.initialize("anabranch", Map.of("uri", arguments[0], "warehouse", "lake"));
       Table table = catalog.loadTable(TableIdentifier.of(arguments[1], arguments[2]));
       DataFile file =
@@ -23,6 +25,7 @@ public class AppendOnce {
         table.newAppend().appendFile(file).commit();
         System.out.println("OK");
       } catch (RuntimeException failure) {
+        failure.printStackTrace();
         System.out.println(failure.getClass().getSimpleName());
       }
     }
