@@ -46,7 +46,8 @@ impl Cursor {
 
     /// Reads back what [`Cursor::encode`] wrote.
     pub fn decode(text: &str) -> Result<Cursor, Refusal> {
-        let refused = || Refusal::invalid("`after` is no cursor of this feed; use a `next` from it");
+        let refused =
+            || Refusal::invalid("`after` is no cursor of this feed; use a `next` from it");
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| refused())?;
         let (version, positions) = bytes.split_first().ok_or_else(refused)?;
         if *version != CURSOR_VERSION || positions.len() % POSITION_BYTES != 0 {
@@ -79,7 +80,11 @@ impl Cursor {
             },
             None => FeedPosition {
                 partition: row.id,
-                revision: if from_start { row.horizon } else { Revision::ZERO },
+                revision: if from_start {
+                    row.horizon
+                } else {
+                    Revision::ZERO
+                },
                 place: if from_start { -1 } else { i32::MAX },
                 commit: None,
             },

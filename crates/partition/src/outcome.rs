@@ -46,7 +46,9 @@ async fn look(
     commit: CommitId,
 ) -> Result<bool, StoreError> {
     let mut transaction = store.begin(held).await?;
-    let applied = transaction.holds_commit(partition, revision, commit).await?;
+    let applied = transaction
+        .holds_commit(partition, revision, commit)
+        .await?;
     transaction
         .commit(&WriteSet::empty(CommitId::random()))
         .await?;

@@ -81,7 +81,9 @@ impl Partitions {
         while clock < revision {
             match self.raise_clock(partition, revision).await {
                 Ok(raised) => clock = raised?,
-                Err(StoreError::Unknown { .. }) => clock = self.partition_row(partition).await?.clock,
+                Err(StoreError::Unknown { .. }) => {
+                    clock = self.partition_row(partition).await?.clock
+                }
                 Err(error) => self.again(error, &mut tries).await?,
             }
         }
@@ -105,7 +107,8 @@ impl Partitions {
         }
         if revision > Revision::after(row.clock, now) {
             transaction.rollback().await;
-            let message = format!("revision {revision} lies in the future; use one that was given out");
+            let message =
+                format!("revision {revision} lies in the future; use one that was given out");
             return Ok(Err(Refusal::invalid(message).into()));
         }
         let mut writes = WriteSet::empty(CommitId::random());

@@ -84,13 +84,14 @@ impl Writes {
         self.new_partitions.extend(effects.new_partitions);
         self.overlay.absorb(effects.overlay);
         let now = self.now;
-        self.tasks.extend(effects.tasks.into_iter().map(|task| Task {
-            id: TaskId(Uuid::new_v4()),
-            kind: task.kind.to_owned(),
-            body: task.body,
-            due: now.plus_micros(task.delay_micros),
-            attempts: 0,
-        }));
+        self.tasks
+            .extend(effects.tasks.into_iter().map(|task| Task {
+                id: TaskId(Uuid::new_v4()),
+                kind: task.kind.to_owned(),
+                body: task.body,
+                due: now.plus_micros(task.delay_micros),
+                attempts: 0,
+            }));
     }
 
     pub(crate) fn record(&mut self, record: OperationRecord) {

@@ -1,0 +1,116 @@
+//! Publishes prepared metadata: the tables and views of one commit, all or none.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use anabranch_partition::{Command, Context, Stop, Subject, View};
+use anabranch_store::{Kind, ObjectId, PartitionId, Read, StoreTime};
+
+use crate::place::{Container, guard_scope, scope_key, table_key};
+
+/// What the change was prepared on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Expected {
+    /// Nothing stands under the name.
+    Absent,
+    /// Exactly this version of this object.
+    Version(ObjectId, i64),
+}
+
+/// What the name shows afterwards.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Becomes {
+    /// This.
+    Version { object: ObjectId, body: Arc<str> },
+    /// What it was: only requirements were stated. It takes part in the check all the same.
+    Same,
+}
+
+/// One table or view of a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PointerChange {
+    pub(crate) database: Container,
+    pub(crate) scope: String,
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) expected: Expected,
+    pub(crate) becomes: Becomes,
+}
+
+/// Locks the databases of all its tables. What was prepared outside is only compared and swapped
+/// here; if another version stands, everything is prepared again.
+pub(crate) struct CommitPointers {
+    pub(crate) changes: Vec<PointerChange>,
+    /// Further keys under which the outcome is found again, with the request's digest.
+    pub(crate) derived: Vec<String>,
+    pub(crate) fingerprint: String,
+    /// From then on the files that were written for this may be swept away as left over.
+    pub(crate) valid_until: StoreTime,
+}
+
+impl CommitPointers {
+    pub(crate) fn partitions(&self) -> Vec<PartitionId> {
+        let partitions: BTreeSet<PartitionId> = self
+            .changes
+            .iter()
+            .map(|change| change.database.partition)
+            .collect();
+        partitions.into_iter().collect()
+    }
+}
+
+impl Command for CommitPointers {
+    type Outcome = ();
+
+    fn name(&self) -> &'static str {
+        "commit_tables"
+    }
+
+    fn reads(&self) -> Vec<Read> {
+        let mut reads: BTreeSet<_> = BTreeSet::new();
+        for change in &self.changes {
+            let partition = change.database.partition;
+            reads.insert(table_key(partition, &change.scope, &change.name));
+            reads.extend(scope_key(partition, &change.scope));
+        }
+        let containers = self.partitions().into_iter().map(Read::Container);
+        let operations = self.derived.iter().cloned().map(Read::Operation);
+        reads
+            .into_iter()
+            .map(Read::Point)
+            .chain(containers)
+            .chain(operations)
+            .collect()
+    }
+
+    fn apply(&self, view: &mut View<'_>, context: &Context<'_>) -> Result<(), Stop> {
+        if context.now >= self.valid_until {
+            return Err(Stop::Stale);
+        }
+        for change in &self.changes {
+            change.database.guard(view, Subject::Namespace)?;
+            guard_scope(view, &change.database, &change.scope)?;
+            let key = table_key(change.database.partition, &change.scope, &change.name);
+            let standing = view.get(&key)?;
+            let as_expected = match (&change.expected, &standing) {
+                (Expected::Absent, None) => true,
+                (Expected::Version(object, version), Some(entry)) => {
+                    entry.object == *object && entry.version == *version
+                }
+                _ => false,
+            };
+            if !as_expected {
+                return Err(Stop::Stale);
+            }
+            if let Becomes::Version { object, body } = &change.becomes {
+                view.put(key, change.kind, *object, body.clone())?;
+            }
+        }
+        for key in &self.derived {
+            if view.operation(key)?.is_none() {
+                view.record_operation(key.clone(), self.fingerprint.clone());
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,87 @@
+//! Drops a metalake, a catalog or a first-level database.
+
+use anabranch_partition::{Command, Context, Reason, Refusal, Stop, Subject, View};
+use anabranch_store::{BranchId, PartitionId, Read};
+
+use crate::place::{Container, container_key, noun};
+
+/// Entries that one step of a cascade removes.
+const STEP: u32 = 500;
+
+/// Locks the parent's partition, the container's own, and every partition below, listed under
+/// those locks: whoever creates something deeper down meets one of them.
+pub(crate) struct DropContainer {
+    pub(crate) parent: PartitionId,
+    pub(crate) container: Container,
+    pub(crate) subject: Subject,
+    /// Whether what is in it goes too; else it must be empty.
+    pub(crate) cascade: bool,
+}
+
+impl Command for DropContainer {
+    type Outcome = ();
+
+    fn name(&self) -> &'static str {
+        "drop_container"
+    }
+
+    fn reads(&self) -> Vec<Read> {
+        vec![
+            self.container.read(),
+            Read::Point(container_key(self.parent, &self.container.name)),
+            Read::Children(self.container.partition),
+        ]
+    }
+
+    fn apply(&self, view: &mut View<'_>, _: &Context<'_>) -> Result<(), Stop> {
+        view.partition(self.parent)?;
+        self.container.guard(view, self.subject)?;
+        self.clear(view, self.container.partition)?;
+        view.drop_partition(self.container.partition)?;
+        view.remove(container_key(self.parent, &self.container.name))?;
+        Ok(())
+    }
+}
+
+impl DropContainer {
+    /// Marks everything below dropped, or refuses if there is anything.
+    fn clear(&self, view: &mut View<'_>, partition: PartitionId) -> Result<(), Stop> {
+        let children = view.children(partition)?;
+        let missing: Vec<PartitionId> = children
+            .iter()
+            .copied()
+            .filter(|child| matches!(view.partition(*child), Err(Stop::Hold(_))))
+            .collect();
+        if !self.cascade && !children.is_empty() {
+            return Err(self.not_empty());
+        }
+        if !missing.is_empty() {
+            return Err(Stop::Hold(missing));
+        }
+        for child in children {
+            self.clear(view, child)?;
+            view.drop_partition(child)?;
+        }
+        loop {
+            let entries = view.under(partition, BranchId::MAIN, "", STEP)?;
+            if entries.is_empty() {
+                return Ok(());
+            }
+            if !self.cascade {
+                return Err(self.not_empty());
+            }
+            for (key, _) in entries {
+                view.remove(key)?;
+            }
+        }
+    }
+
+    fn not_empty(&self) -> Stop {
+        let message = format!(
+            "{} {} is not empty; drop what is in it first",
+            noun(self.subject),
+            self.container.name
+        );
+        Stop::Refuse(Refusal::new(Reason::NotEmpty(self.subject), message))
+    }
+}

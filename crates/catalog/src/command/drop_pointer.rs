@@ -1,0 +1,80 @@
+//! Drops a table or a view.
+
+use anabranch_partition::{Command, Context, Stop, Subject, View};
+use anabranch_store::{Kind, ObjectId, Read};
+use serde::{Deserialize, Serialize};
+
+use crate::body::PointerBody;
+use crate::name::Identifier;
+use crate::place::{Container, guard_scope, not_found, scope_key, table_key};
+
+/// The job that removes the files of a purged table.
+pub(crate) const PURGE_TASK: &str = "purge";
+
+/// Locks the database's partition. The purge is a task that commits with the drop.
+pub(crate) struct DropPointer {
+    pub(crate) kind: Kind,
+    pub(crate) subject: Subject,
+    pub(crate) database: Container,
+    pub(crate) identifier: Identifier,
+    /// The purge task's body and delay in microseconds, if files are to be removed.
+    pub(crate) purge: Option<i64>,
+    /// The catalog whose storage settings the purge uses.
+    pub(crate) catalog: Container,
+}
+
+/// What a purge has to know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Purge {
+    pub(crate) catalog: Container,
+    pub(crate) object: ObjectId,
+    pub(crate) location: String,
+    pub(crate) metadata_location: String,
+}
+
+impl Command for DropPointer {
+    type Outcome = ();
+
+    fn name(&self) -> &'static str {
+        "drop_table"
+    }
+
+    fn reads(&self) -> Vec<Read> {
+        let scope = self.identifier.namespace.scope();
+        let own = table_key(self.database.partition, &scope, &self.identifier.name);
+        let parent = scope_key(self.database.partition, &scope);
+        parent
+            .into_iter()
+            .chain([own])
+            .map(Read::Point)
+            .chain([self.database.read()])
+            .collect()
+    }
+
+    fn apply(&self, view: &mut View<'_>, _: &Context<'_>) -> Result<(), Stop> {
+        self.database.guard(view, Subject::Namespace)?;
+        let scope = self.identifier.namespace.scope();
+        guard_scope(view, &self.database, &scope)?;
+        let key = table_key(self.database.partition, &scope, &self.identifier.name);
+        let standing = view.get(&key)?.filter(|entry| entry.kind == self.kind);
+        let Some(entry) = standing else {
+            return Err(not_found(self.subject, &self.identifier.to_string()).into());
+        };
+        let pointer: PointerBody = serde_json::from_str(&entry.body).map_err(|_| {
+            anabranch_partition::Refusal::invalid("the table's row can't be read; run doctor")
+        })?;
+        view.remove(key)?;
+        if let Some(delay_micros) = self.purge {
+            let purge = Purge {
+                catalog: self.catalog.clone(),
+                object: entry.object,
+                location: pointer.location,
+                metadata_location: pointer.metadata_location,
+            };
+            let body = serde_json::to_string(&purge).unwrap_or_default();
+            view.add_task(PURGE_TASK, body, delay_micros);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,24 @@
+//! The commands: one file each, pure decisions over a view.
+
+mod commit_pointers;
+mod create_container;
+mod create_nested;
+mod drop_container;
+mod drop_nested;
+mod drop_pointer;
+mod refuse;
+mod rename_container;
+mod rename_pointer;
+mod set_properties;
+
+pub(crate) use commit_pointers::{Becomes, CommitPointers, Expected, PointerChange};
+pub(crate) use create_container::CreateContainer;
+pub(crate) use create_nested::CreateNested;
+pub(crate) use drop_container::DropContainer;
+pub(crate) use drop_nested::DropNested;
+pub(crate) use drop_pointer::{DropPointer, PURGE_TASK, Purge};
+pub(crate) use refuse::Refuse;
+pub(crate) use rename_container::RenameContainer;
+pub(crate) use rename_pointer::RenamePointer;
+pub use set_properties::PropertiesChanged;
+pub(crate) use set_properties::SetProperties;

@@ -1,0 +1,134 @@
+//! Where things stand: keys made from names, and the guards that make them hold under the lock.
+
+use anabranch_partition::{Reason, Refusal, Stop, Subject, View};
+use anabranch_store::{BranchId, Class, Entry, Key, PartitionId, Read};
+use serde::{Deserialize, Serialize};
+
+use crate::name::{LEVEL_SEPARATOR, Namespace};
+
+/// A container as a command found it by name: checked again under its own lock.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Container {
+    /// Its partition.
+    pub partition: PartitionId,
+    /// The name under which it was found.
+    pub name: String,
+}
+
+impl Container {
+    /// What the guard wants to read.
+    pub(crate) fn read(&self) -> Read {
+        Read::Container(self.partition)
+    }
+
+    /// Refuses unless the container still stands under its name. Exact, because who renames or
+    /// drops a container holds the container's own partition.
+    pub(crate) fn guard(&self, view: &View<'_>, subject: Subject) -> Result<(Key, Entry), Stop> {
+        if view.is_live(self.partition)?
+            && let Some((key, entry)) = view.container(self.partition)?
+            && key.name == self.name
+        {
+            return Ok((key, entry));
+        }
+        Err(not_found(subject, &self.name).into())
+    }
+}
+
+/// The key of a container in its parent's partition.
+pub(crate) fn container_key(parent: PartitionId, name: &str) -> Key {
+    Key {
+        partition: parent,
+        branch: BranchId::MAIN,
+        scope: String::new(),
+        class: Class::Container,
+        name: name.to_owned(),
+    }
+}
+
+/// The key of a namespace nested in a database.
+pub(crate) fn nested_key(database: PartitionId, scope: &str, name: &str) -> Key {
+    Key {
+        partition: database,
+        branch: BranchId::MAIN,
+        scope: scope.to_owned(),
+        class: Class::Container,
+        name: name.to_owned(),
+    }
+}
+
+/// The key of a table or view.
+pub(crate) fn table_key(database: PartitionId, scope: &str, name: &str) -> Key {
+    Key {
+        partition: database,
+        branch: BranchId::MAIN,
+        scope: scope.to_owned(),
+        class: Class::Table,
+        name: name.to_owned(),
+    }
+}
+
+/// The key of the nested namespace that a scope names; `None` for the database itself.
+pub(crate) fn scope_key(database: PartitionId, scope: &str) -> Option<Key> {
+    if scope.is_empty() {
+        return None;
+    }
+    let (parents, name) = scope.rsplit_once(LEVEL_SEPARATOR).unwrap_or(("", scope));
+    Some(nested_key(database, parents, name))
+}
+
+/// Refuses unless the nested namespace that the scope names stands.
+pub(crate) fn guard_scope(view: &View<'_>, database: &Container, scope: &str) -> Result<(), Stop> {
+    if let Some(key) = scope_key(database.partition, scope)
+        && view.get(&key)?.is_none()
+    {
+        let shown = format!("{}.{}", database.name, scope.replace(LEVEL_SEPARATOR, "."));
+        return Err(not_found(Subject::Namespace, &shown).into());
+    }
+    Ok(())
+}
+
+/// "There is no such thing."
+pub(crate) fn not_found(subject: Subject, name: &str) -> Refusal {
+    let what = noun(subject);
+    Refusal::new(
+        Reason::NotFound(subject),
+        format!("{what} {name} does not exist"),
+    )
+}
+
+/// "The name is taken."
+pub(crate) fn already_exists(subject: Subject, name: &str) -> Refusal {
+    let what = noun(subject);
+    Refusal::new(
+        Reason::AlreadyExists(subject),
+        format!("{what} {name} already exists; use another name, or drop it first"),
+    )
+}
+
+/// "The namespace does not exist."
+pub(crate) fn no_namespace(namespace: &Namespace) -> Refusal {
+    not_found(Subject::Namespace, &namespace.to_string())
+}
+
+/// The word for a subject.
+pub(crate) fn noun(subject: Subject) -> &'static str {
+    match subject {
+        Subject::Metalake => "metalake",
+        Subject::Catalog => "catalog",
+        Subject::Namespace => "namespace",
+        Subject::Table => "table",
+        Subject::View => "view",
+    }
+}
+
+/// What kind of thing an entry is, for messages.
+pub(crate) fn subject_of(entry: &Entry) -> Subject {
+    use anabranch_store::Kind;
+    match entry.kind {
+        Kind::Metalake => Subject::Metalake,
+        Kind::Catalog => Subject::Catalog,
+        Kind::Namespace => Subject::Namespace,
+        Kind::IcebergTable => Subject::Table,
+        Kind::IcebergView => Subject::View,
+    }
+}

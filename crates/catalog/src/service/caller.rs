@@ -1,0 +1,91 @@
+//! Who asks, and what they get back besides the value.
+
+use std::time::Duration;
+
+use anabranch_partition::{Accepted, Command, OperationKey, Request, RunError};
+use anabranch_store::PartitionId;
+use serde::{Deserialize, Serialize};
+
+use crate::error::CatalogError;
+use crate::service::Core;
+use crate::service::lookup::reference_revision;
+
+/// Who asks for a change, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Caller {
+    /// The principal; `anonymous` if none is known.
+    pub principal: String,
+    /// The `Idempotency-Key` of the request, if it has one.
+    pub idempotency_key: Option<String>,
+    /// A digest of everything the request asks for: method, path and body. With it a request is
+    /// recognised when it comes again.
+    pub fingerprint: String,
+    /// How long the request may wait in this server.
+    pub patience: Duration,
+}
+
+impl Caller {
+    pub(crate) fn operation(&self) -> Option<OperationKey> {
+        self.idempotency_key.as_ref().map(|key| OperationKey {
+            key: format!("key/{key}"),
+            fingerprint: self.fingerprint.clone(),
+        })
+    }
+}
+
+/// A value together with the state of the reference that it stands in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed<T> {
+    /// The value.
+    pub value: T,
+    /// What the header `Anabranch-Revision` says.
+    pub revision: String,
+}
+
+impl Core {
+    /// Runs a command for a caller, under the caller's operation key.
+    pub(crate) async fn run<C: Command>(
+        &self,
+        caller: &Caller,
+        partitions: Vec<PartitionId>,
+        command: C,
+    ) -> Result<Accepted<C::Outcome>, RunError> {
+        self.partitions
+            .run(Request {
+                command,
+                partitions,
+                principal: caller.principal.clone(),
+                operation: caller.operation(),
+                patience: caller.patience,
+            })
+            .await
+    }
+
+    /// Records a refusal that was found outside the lock, if the request has a key. `Ok` means
+    /// that an earlier, accepted answer stands under the key.
+    pub(crate) async fn refuse(
+        &self,
+        caller: &Caller,
+        partitions: Vec<PartitionId>,
+        error: CatalogError,
+    ) -> Result<Accepted<()>, CatalogError> {
+        let Some(refusal) = error.refusal() else {
+            return Err(error);
+        };
+        if caller.idempotency_key.is_none() {
+            return Err(error);
+        }
+        let command = crate::command::Refuse {
+            refusal: refusal.clone(),
+        };
+        Ok(self.run(caller, partitions, command).await?)
+    }
+}
+
+/// A value with the revision that its change got.
+pub(crate) fn changed<T, O>(value: T, accepted: &Accepted<O>) -> Changed<T> {
+    Changed {
+        value,
+        revision: reference_revision(accepted.revision),
+    }
+}

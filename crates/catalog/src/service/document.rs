@@ -1,0 +1,103 @@
+//! Metadata documents: the bytes as they lie in the store, parsed when somebody looks inside.
+
+use std::sync::{Arc, OnceLock};
+
+use anabranch_files::{LoadError, Location, StorageSettings};
+use anabranch_iceberg::{MetadataError, TableMetadata, ViewMetadata};
+use anabranch_partition::Refusal;
+use bytes::Bytes;
+
+use crate::error::CatalogError;
+use crate::service::{Core, PointerKind};
+
+/// What a document says.
+#[derive(Clone, Debug)]
+pub enum Content {
+    /// Of a table.
+    Table(Arc<TableMetadata>),
+    /// Of a view.
+    View(Arc<ViewMetadata>),
+}
+
+/// A metadata document. It never changes.
+#[derive(Debug)]
+pub struct Document {
+    bytes: Bytes,
+    content: OnceLock<Content>,
+}
+
+impl Document {
+    fn unread(bytes: Bytes) -> Document {
+        Document {
+            bytes,
+            content: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn of(bytes: Bytes, content: Content) -> Document {
+        Document {
+            bytes,
+            content: OnceLock::from(content),
+        }
+    }
+
+    /// The JSON text.
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// What it says, as the metadata of a table or a view; parsed at most once.
+    pub fn content(&self, kind: PointerKind) -> Result<Content, MetadataError> {
+        if let Some(content) = self.content.get() {
+            return Ok(content.clone());
+        }
+        let content = match kind {
+            PointerKind::Table => Content::Table(Arc::new(TableMetadata::from_json(&self.bytes)?)),
+            PointerKind::View => Content::View(Arc::new(ViewMetadata::from_json(&self.bytes)?)),
+        };
+        Ok(self.content.get_or_init(|| content).clone())
+    }
+
+    /// As the metadata of a table.
+    pub fn table(&self) -> Result<Arc<TableMetadata>, CatalogError> {
+        let damaged = |why: String| {
+            tracing::error!(why, "a metadata document can't be read");
+            CatalogError::Storage {
+                message: format!("the metadata document can't be read: {why}"),
+            }
+        };
+        match self.content(PointerKind::Table) {
+            Ok(Content::Table(metadata)) => Ok(metadata),
+            Ok(Content::View(_)) => Err(damaged("it is the metadata of a view".to_owned())),
+            Err(error) => Err(damaged(error.to_string())),
+        }
+    }
+}
+
+impl Core {
+    /// The document at a location, from memory or from the files.
+    pub(crate) async fn document(
+        &self,
+        location: &str,
+        settings: &StorageSettings,
+    ) -> Result<Arc<Document>, CatalogError> {
+        let location = Location::parse(location)
+            .map_err(|error| Refusal::invalid(format!("`metadata-location`: {error}")))?;
+        let unread = |bytes: &Bytes| Ok::<_, MetadataError>(Document::unread(bytes.clone()));
+        let loaded = self
+            .documents
+            .get_or_load(&location, settings, unread)
+            .await;
+        loaded.map_err(|error| {
+            if let LoadError::File(file) = error.as_ref() {
+                tracing::warn!(
+                    detail = file.detail(),
+                    "a metadata document can't be loaded"
+                );
+            }
+            CatalogError::Storage {
+                message: error.to_string(),
+            }
+        })
+    }
+}

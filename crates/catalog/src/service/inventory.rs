@@ -1,0 +1,122 @@
+//! Everything that the store still points at, for jobs that delete files.
+
+use anabranch_partition::RunError;
+use anabranch_store::{
+    Answer, BranchId, Class, Entry, Key, Kind, ObjectId, PartitionId, PartitionKind, Read,
+};
+
+use crate::body::PointerBody;
+use crate::error::CatalogError;
+use crate::service::Core;
+use crate::service::pointers::PointerKind;
+
+const PAGE: u32 = 1000;
+
+/// A pointer that stands, or that ended and can still be read.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    pub(crate) kind: PointerKind,
+    pub(crate) object: ObjectId,
+    pub(crate) pointer: PointerBody,
+    pub(crate) stands: bool,
+}
+
+impl Core {
+    /// Partitions that hold or held tables.
+    pub(crate) async fn databases(
+        &self,
+        below: Option<PartitionId>,
+    ) -> Result<Vec<PartitionId>, CatalogError> {
+        let store = self.partitions.store();
+        let rows = store.feed_partitions(below).await;
+        let rows = rows.map_err(|error| RunError::from_store(&error))?;
+        let ids = rows.into_iter().map(|row| row.id);
+        Ok(ids
+            .filter(|id| id.kind() == Some(PartitionKind::Database))
+            .collect())
+    }
+
+    /// The pointers of one partition that stand.
+    pub(crate) async fn standing_pointers(
+        &self,
+        partition: PartitionId,
+    ) -> Result<Vec<Held>, CatalogError> {
+        let mut held = Vec::new();
+        let mut after = None;
+        loop {
+            let read = Read::Under {
+                partition,
+                branch: BranchId::MAIN,
+                scope: String::new(),
+                after,
+                limit: PAGE,
+            };
+            let Some(Answer::Entries(entries)) = self.partitions.read(&[read]).await?.pop() else {
+                return Ok(held);
+            };
+            let full = entries.len() == PAGE as usize;
+            after = entries
+                .last()
+                .map(|(key, _)| (key.scope.clone(), key.class, key.name.clone()));
+            held.extend(
+                entries
+                    .into_iter()
+                    .filter_map(|(key, entry)| pointer(&key, &entry, true)),
+            );
+            if !full {
+                return Ok(held);
+            }
+        }
+    }
+
+    /// The pointers of one partition that ended and can still be read.
+    pub(crate) async fn ended_pointers(
+        &self,
+        partition: PartitionId,
+    ) -> Result<Vec<Held>, CatalogError> {
+        let store = self.partitions.store();
+        let mut held = Vec::new();
+        let mut after = None;
+        loop {
+            let page = store.history_page(partition, after, PAGE).await;
+            let page = page.map_err(|error| RunError::from_store(&error))?;
+            let full = page.len() == PAGE as usize;
+            after = page.last().map(|(key, entry, _)| (key.clone(), entry.from));
+            held.extend(
+                page.into_iter()
+                    .filter_map(|(key, entry, _)| pointer(&key, &entry, false)),
+            );
+            if !full {
+                return Ok(held);
+            }
+        }
+    }
+
+    /// Everything that any catalog of this store points at.
+    pub(crate) async fn inventory(&self) -> Result<Vec<Held>, CatalogError> {
+        let mut held = Vec::new();
+        for partition in self.databases(None).await? {
+            // What ended is read last: a pointer that ends in between is seen in one of the two.
+            held.extend(self.standing_pointers(partition).await?);
+            held.extend(self.ended_pointers(partition).await?);
+        }
+        Ok(held)
+    }
+}
+
+fn pointer(key: &Key, entry: &Entry, stands: bool) -> Option<Held> {
+    if key.class != Class::Table {
+        return None;
+    }
+    let pointer = serde_json::from_str(&entry.body).ok()?;
+    let kind = match entry.kind {
+        Kind::IcebergView => PointerKind::View,
+        _ => PointerKind::Table,
+    };
+    Some(Held {
+        kind,
+        object: entry.object,
+        pointer,
+        stands,
+    })
+}

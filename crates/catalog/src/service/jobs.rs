@@ -1,0 +1,124 @@
+//! Background work that any server takes: recurring jobs and purges.
+
+use anabranch_partition::RunError;
+use anabranch_store::{StoreError, StoreTime, Task, TaskId};
+use uuid::Uuid;
+
+use crate::command::{PURGE_TASK, Purge};
+use crate::error::CatalogError;
+use crate::service::Catalog;
+use crate::service::purge::Purged;
+
+const PRUNE_TASK: &str = "prune";
+const SWEEP_TASK: &str = "sweep";
+const KINDS: [&str; 3] = [PURGE_TASK, PRUNE_TASK, SWEEP_TASK];
+/// How long a server may work on a task before another one takes it.
+const LEASE_MICROS: i64 = 15 * 60 * 1_000_000;
+
+/// What a task did, for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobReport {
+    /// Which job.
+    pub kind: String,
+    /// What became of it, in one sentence.
+    pub summary: String,
+}
+
+/// What happens to a task after its run.
+enum After {
+    Finished(String),
+    Again(String),
+}
+
+impl Catalog {
+    /// Makes the recurring jobs known to the store, unless another server did.
+    pub async fn ensure_jobs(&self) -> Result<(), CatalogError> {
+        for (kind, id) in [(PRUNE_TASK, 1), (SWEEP_TASK, 2)] {
+            let task = Task {
+                id: TaskId(Uuid::from_u128(id)),
+                kind: kind.to_owned(),
+                body: "{}".to_owned(),
+                due: StoreTime(0),
+                attempts: 0,
+            };
+            let store = self.core.partitions.store();
+            store.ensure_task(&task).await.map_err(run_error)?;
+        }
+        Ok(())
+    }
+
+    /// Takes one due task and works on it; `None` if there is none. `server` names this process.
+    pub async fn run_due_task(&self, server: &str) -> Result<Option<JobReport>, CatalogError> {
+        let store = self.core.partitions.store().clone();
+        let leased = store.lease_task(&KINDS, server, LEASE_MICROS).await;
+        let Some(task) = leased.map_err(run_error)? else {
+            return Ok(None);
+        };
+        let summary = match self.work_on(&task).await {
+            Ok(After::Finished(summary)) => {
+                store
+                    .finish_task(task.id, server)
+                    .await
+                    .map_err(run_error)?;
+                summary
+            }
+            Ok(After::Again(summary)) => {
+                let delay = micros(self.core.limits.job_interval.as_micros());
+                let postponed = store.postpone_task(task.id, server, delay).await;
+                postponed.map_err(run_error)?;
+                summary
+            }
+            Err(error) => {
+                // Longer and longer, up to a day.
+                let doubled = 1_000_000_i64 << task.attempts.clamp(1, 16);
+                let postponed = store.postpone_task(task.id, server, doubled).await;
+                postponed.map_err(run_error)?;
+                format!("failed, and is tried again: {error}")
+            }
+        };
+        metrics::counter!("anabranch_tasks_total", "kind" => task.kind.clone()).increment(1);
+        Ok(Some(JobReport {
+            kind: task.kind,
+            summary,
+        }))
+    }
+
+    async fn work_on(&self, task: &Task) -> Result<After, CatalogError> {
+        match task.kind.as_str() {
+            PURGE_TASK => {
+                let Ok(purge) = serde_json::from_str::<Purge>(&task.body) else {
+                    return Ok(After::Finished(
+                        "it can't be read, and is given up".to_owned(),
+                    ));
+                };
+                Ok(match self.core.purge(&purge).await? {
+                    Purged::Done(files) => After::Finished(format!("{files} files removed")),
+                    Purged::Retained => After::Again("a retained version reads them".to_owned()),
+                    Purged::Left => After::Finished(
+                        "files stay: another table lies there, or the catalog is gone".to_owned(),
+                    ),
+                })
+            }
+            PRUNE_TASK => {
+                let retention = self.core.limits.history_retention;
+                let pruned = self.core.partitions.prune_all(retention).await?;
+                Ok(After::Again(format!(
+                    "{} rows of history and {} operation records removed",
+                    pruned.rows, pruned.operations
+                )))
+            }
+            _ => {
+                let swept = self.sweep().await?;
+                Ok(After::Again(format!("{swept} left-over files removed")))
+            }
+        }
+    }
+}
+
+fn run_error(error: StoreError) -> CatalogError {
+    RunError::from_store(&error).into()
+}
+
+fn micros(value: u128) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}

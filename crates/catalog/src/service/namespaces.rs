@@ -1,0 +1,290 @@
+//! Databases and the namespaces nested in them.
+
+use std::collections::BTreeMap;
+
+use anabranch_partition::{Refusal, Subject};
+use anabranch_store::{Class, Kind, ObjectId, PartitionId, PartitionKind};
+
+use crate::body::{self, NamespaceBody, Properties};
+use crate::command::{
+    CreateContainer, CreateNested, DropContainer, DropNested, PropertiesChanged, SetProperties,
+};
+use crate::error::CatalogError;
+use crate::name::{Namespace, Warehouse};
+use crate::place::{container_key, nested_key, no_namespace};
+use crate::service::caller::{Caller, Changed, changed};
+use crate::service::listing::{Listing, Page, Shelf};
+use crate::service::lookup::{
+    FoundDatabase, found_catalog, found_database, namespace_path, reference_revision,
+};
+use crate::service::{Catalog, location};
+
+/// Properties of one namespace, at most.
+const MAX_PROPERTIES: usize = 1000;
+/// Bytes of one property, key and value, at most.
+const MAX_PROPERTY_BYTES: usize = 64 << 10;
+
+/// A namespace as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamespaceInfo {
+    /// Its name.
+    pub namespace: Namespace,
+    /// Its properties.
+    pub properties: Properties,
+    /// What the header `Anabranch-Revision` says.
+    pub revision: String,
+}
+
+impl Catalog {
+    /// Databases of a warehouse, or the namespaces directly below one.
+    pub async fn list_namespaces(
+        &self,
+        warehouse: &Warehouse,
+        parent: Option<&Namespace>,
+        page: &Page,
+    ) -> Result<Listing<Namespace>, CatalogError> {
+        let Some(parent) = parent else {
+            let catalog = self.core.catalog(warehouse).await?;
+            let shelf = container_shelf(catalog.container.partition, String::new());
+            let (entries, next) = self.core.list(shelf, page).await?;
+            let databases = entries
+                .iter()
+                .map(|(key, _)| Namespace::of_database(&key.name));
+            return Ok(Listing {
+                items: databases.collect(),
+                next,
+                revision: None,
+            });
+        };
+        let (_, database, _) = self.core.namespace(warehouse, parent).await?;
+        let shelf = container_shelf(database.container.partition, parent.scope());
+        let (entries, next) = self.core.list(shelf, page).await?;
+        Ok(Listing {
+            items: entries
+                .iter()
+                .map(|(key, _)| parent.child(&key.name))
+                .collect(),
+            next,
+            revision: Some(reference_revision(database.last_revision)),
+        })
+    }
+
+    /// A namespace with its properties.
+    pub async fn load_namespace(
+        &self,
+        warehouse: &Warehouse,
+        namespace: &Namespace,
+    ) -> Result<NamespaceInfo, CatalogError> {
+        let (_, database, entry) = self.core.namespace(warehouse, namespace).await?;
+        let body: NamespaceBody = body::read(&entry)?;
+        Ok(NamespaceInfo {
+            namespace: namespace.clone(),
+            properties: body.properties,
+            revision: reference_revision(database.last_revision),
+        })
+    }
+
+    /// Creates a database, or a namespace nested in an existing one.
+    pub async fn create_namespace(
+        &self,
+        caller: &Caller,
+        warehouse: &Warehouse,
+        namespace: &Namespace,
+        properties: Properties,
+    ) -> Result<Changed<NamespaceInfo>, CatalogError> {
+        let resolved = self
+            .core
+            .resolve_one(namespace_path(warehouse, namespace))
+            .await?;
+        let catalog = found_catalog(warehouse, &resolved)?;
+        check_properties(&properties)?;
+        if let Some(text) = properties.get(location::LOCATION_PROPERTY) {
+            location::allowed(&catalog.body, "properties.location", text)?;
+        }
+        let written = body::write(&NamespaceBody {
+            properties: properties.clone(),
+        });
+        let accepted = if let Some((scope, name)) = namespace.nested_place() {
+            let database = match found_database(namespace, &resolved) {
+                Ok(database) => database,
+                Err(_) => {
+                    let parent = namespace.parent().unwrap_or_else(|| namespace.clone());
+                    let error = no_namespace(&parent).into();
+                    let partitions = vec![catalog.container.partition];
+                    let earlier = self.core.refuse(caller, partitions, error).await?;
+                    return Ok(created(namespace, properties, &earlier));
+                }
+            };
+            let command = CreateNested {
+                scope,
+                name: name.to_owned(),
+                object: ObjectId::new(rand::random()),
+                body: written,
+                database: database.container.clone(),
+            };
+            let partitions = vec![database.container.partition];
+            self.core.run(caller, partitions, command).await?
+        } else {
+            let command = CreateContainer {
+                parent: Some((catalog.container.clone(), Subject::Catalog)),
+                kind: Kind::Namespace,
+                name: namespace.database().to_owned(),
+                partition: PartitionId::new(PartitionKind::Database, rand::random()),
+                body: written,
+            };
+            let partitions = vec![catalog.container.partition];
+            self.core.run(caller, partitions, command).await?
+        };
+        Ok(created(namespace, properties, &accepted))
+    }
+
+    /// Drops an empty namespace.
+    pub async fn drop_namespace(
+        &self,
+        caller: &Caller,
+        warehouse: &Warehouse,
+        namespace: &Namespace,
+    ) -> Result<Changed<()>, CatalogError> {
+        let resolved = self
+            .core
+            .resolve_one(namespace_path(warehouse, namespace))
+            .await?;
+        let catalog = found_catalog(warehouse, &resolved)?;
+        let database = match found_database(namespace, &resolved) {
+            Ok(database) => database,
+            Err(error) => {
+                let partitions = vec![catalog.container.partition];
+                let earlier = self.core.refuse(caller, partitions, error).await?;
+                return Ok(changed((), &earlier));
+            }
+        };
+        let accepted = match namespace.nested_place() {
+            Some((scope, name)) => {
+                let partitions = vec![database.container.partition];
+                let command = DropNested {
+                    namespace: namespace.clone(),
+                    scope,
+                    name: name.to_owned(),
+                    database: database.container,
+                };
+                self.core.run(caller, partitions, command).await?
+            }
+            None => {
+                let parent = catalog.container.partition;
+                let partitions = vec![parent, database.container.partition];
+                let command = DropContainer {
+                    parent,
+                    container: database.container,
+                    subject: Subject::Namespace,
+                    cascade: false,
+                };
+                self.core.run(caller, partitions, command).await?
+            }
+        };
+        Ok(changed((), &accepted))
+    }
+
+    /// Removes and sets properties of a namespace; keys that aren't named stay as they are.
+    pub async fn update_namespace_properties(
+        &self,
+        caller: &Caller,
+        warehouse: &Warehouse,
+        namespace: &Namespace,
+        removals: Vec<String>,
+        updates: Properties,
+    ) -> Result<Changed<PropertiesChanged>, CatalogError> {
+        let resolved = self
+            .core
+            .resolve_one(namespace_path(warehouse, namespace))
+            .await?;
+        let catalog = found_catalog(warehouse, &resolved)?;
+        check_properties(&updates)?;
+        if let Some(text) = updates.get(location::LOCATION_PROPERTY) {
+            location::allowed(&catalog.body, "updates.location", text)?;
+        }
+        let database = match found_database(namespace, &resolved) {
+            Ok(database) => database,
+            Err(error) => {
+                let partitions = vec![catalog.container.partition];
+                let earlier = self.core.refuse(caller, partitions, error).await?;
+                return Ok(changed(PropertiesChanged::default(), &earlier));
+            }
+        };
+        let command = set_properties(namespace, catalog.container, database, removals, updates);
+        let partitions = vec![command.holder.partition];
+        let mut accepted = self.core.run(caller, partitions, command).await?;
+        let outcome = std::mem::take(&mut accepted.outcome);
+        Ok(changed(outcome, &accepted))
+    }
+}
+
+fn set_properties(
+    namespace: &Namespace,
+    catalog: crate::place::Container,
+    database: FoundDatabase,
+    removals: Vec<String>,
+    updates: BTreeMap<String, String>,
+) -> SetProperties {
+    let (holder, holder_subject, key) = match namespace.nested_place() {
+        Some((scope, name)) => {
+            let key = nested_key(database.container.partition, &scope, name);
+            (database.container, Subject::Namespace, key)
+        }
+        None => {
+            let key = container_key(catalog.partition, namespace.database());
+            (catalog, Subject::Catalog, key)
+        }
+    };
+    SetProperties {
+        holder,
+        holder_subject,
+        key,
+        shown: namespace.to_string(),
+        removals,
+        updates,
+    }
+}
+
+fn container_shelf(partition: PartitionId, scope: String) -> Shelf {
+    Shelf {
+        partition,
+        scope,
+        class: Class::Container,
+        kinds: Vec::new(),
+    }
+}
+
+fn created<O>(
+    namespace: &Namespace,
+    properties: Properties,
+    accepted: &anabranch_partition::Accepted<O>,
+) -> Changed<NamespaceInfo> {
+    let revision = reference_revision(accepted.revision);
+    let info = NamespaceInfo {
+        namespace: namespace.clone(),
+        properties,
+        revision: revision.clone(),
+    };
+    changed(info, accepted)
+}
+
+/// Bounds what one namespace may hold.
+fn check_properties(properties: &Properties) -> Result<(), Refusal> {
+    if properties.len() > MAX_PROPERTIES {
+        return Err(Refusal::invalid(format!(
+            "`properties` holds at most {MAX_PROPERTIES} keys, not {}",
+            properties.len()
+        )));
+    }
+    let too_long = properties
+        .iter()
+        .find(|(key, value)| key.len() + value.len() > MAX_PROPERTY_BYTES);
+    match too_long {
+        Some((key, _)) => Err(Refusal::invalid(format!(
+            "property {:?} is longer than {MAX_PROPERTY_BYTES} bytes; keep it in a file and its \
+             address here",
+            key.chars().take(80).collect::<String>()
+        ))),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,242 @@
+//! Tables and views as pointers at metadata: load, list, drop, rename.
+
+use std::sync::Arc;
+
+use anabranch_files::StorageSettings;
+use anabranch_partition::{Refusal, Subject};
+use anabranch_store::{Class, Entry, Kind, ObjectId, Resolved};
+
+use crate::body::{self, PointerBody};
+use crate::command::{DropPointer, RenamePointer};
+use crate::error::CatalogError;
+use crate::name::{Identifier, Namespace, Warehouse};
+use crate::place::{no_namespace, not_found};
+use crate::service::caller::{Caller, Changed, changed};
+use crate::service::document::Document;
+use crate::service::listing::{Listing, Page, Shelf};
+use crate::service::lookup::{found_catalog, found_database, reference_revision, table_path};
+use crate::service::{Catalog, Core};
+
+/// A table or a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PointerKind {
+    /// An Iceberg table.
+    Table,
+    /// An Iceberg view.
+    View,
+}
+
+impl PointerKind {
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            PointerKind::Table => Kind::IcebergTable,
+            PointerKind::View => Kind::IcebergView,
+        }
+    }
+
+    pub(crate) fn subject(self) -> Subject {
+        match self {
+            PointerKind::Table => Subject::Table,
+            PointerKind::View => Subject::View,
+        }
+    }
+}
+
+/// Where a table or view stands.
+#[derive(Clone, Debug)]
+pub struct Pointer {
+    /// Its name.
+    pub identifier: Identifier,
+    /// What it is.
+    pub kind: PointerKind,
+    /// Which thing it is.
+    pub object: ObjectId,
+    /// Rises with each of its versions.
+    pub version: i64,
+    /// Where its metadata document lies.
+    pub metadata_location: String,
+    /// Its own location.
+    pub location: String,
+    /// How its files are reached.
+    pub settings: Arc<StorageSettings>,
+    /// What the header `Anabranch-Revision` says.
+    pub revision: String,
+}
+
+/// The pointer that a resolved path leads to.
+pub(crate) fn found_pointer(
+    warehouse: &Warehouse,
+    identifier: &Identifier,
+    kind: PointerKind,
+    resolved: &Resolved,
+) -> Result<Pointer, CatalogError> {
+    let catalog = found_catalog(warehouse, resolved)?;
+    let database = found_database(&identifier.namespace, resolved)?;
+    let entry = resolved
+        .leaf
+        .as_ref()
+        .filter(|entry| entry.kind == kind.kind())
+        .ok_or_else(|| not_found(kind.subject(), &identifier.to_string()))?;
+    pointer_of(
+        identifier,
+        kind,
+        entry,
+        Arc::new(catalog.settings),
+        reference_revision(database.last_revision),
+    )
+}
+
+pub(crate) fn pointer_of(
+    identifier: &Identifier,
+    kind: PointerKind,
+    entry: &Entry,
+    settings: Arc<StorageSettings>,
+    revision: String,
+) -> Result<Pointer, CatalogError> {
+    let body: PointerBody = body::read(entry)?;
+    Ok(Pointer {
+        identifier: identifier.clone(),
+        kind,
+        object: entry.object,
+        version: entry.version,
+        metadata_location: body.metadata_location,
+        location: body.location,
+        settings,
+        revision,
+    })
+}
+
+impl Core {
+    pub(crate) async fn pointer(
+        &self,
+        warehouse: &Warehouse,
+        identifier: &Identifier,
+        kind: PointerKind,
+    ) -> Result<Pointer, CatalogError> {
+        let resolved = self.resolve_one(table_path(warehouse, identifier)).await?;
+        found_pointer(warehouse, identifier, kind, &resolved)
+    }
+}
+
+impl Catalog {
+    /// Where a table or view stands: one statement, no file.
+    pub async fn pointer(
+        &self,
+        warehouse: &Warehouse,
+        identifier: &Identifier,
+        kind: PointerKind,
+    ) -> Result<Pointer, CatalogError> {
+        self.core.pointer(warehouse, identifier, kind).await
+    }
+
+    /// The metadata document that a pointer names.
+    pub async fn document(&self, pointer: &Pointer) -> Result<Arc<Document>, CatalogError> {
+        self.core
+            .document(&pointer.metadata_location, &pointer.settings)
+            .await
+    }
+
+    /// Names of the tables, or of the views, of a namespace.
+    pub async fn list_pointers(
+        &self,
+        warehouse: &Warehouse,
+        namespace: &Namespace,
+        kind: PointerKind,
+        page: &Page,
+    ) -> Result<Listing<Identifier>, CatalogError> {
+        let (_, database, _) = self.core.namespace(warehouse, namespace).await?;
+        let shelf = Shelf {
+            partition: database.container.partition,
+            scope: namespace.scope(),
+            class: Class::Table,
+            kinds: vec![kind.kind()],
+        };
+        let (entries, next) = self.core.list(shelf, page).await?;
+        let identifiers = entries.into_iter().map(|(key, _)| Identifier {
+            namespace: namespace.clone(),
+            name: key.name,
+        });
+        Ok(Listing {
+            items: identifiers.collect(),
+            next,
+            revision: Some(reference_revision(database.last_revision)),
+        })
+    }
+
+    /// Drops a table or view. With `purge`, its files are removed in the background once nothing
+    /// that is kept can read them.
+    pub async fn drop_pointer(
+        &self,
+        caller: &Caller,
+        warehouse: &Warehouse,
+        identifier: &Identifier,
+        kind: PointerKind,
+        purge: bool,
+    ) -> Result<Changed<()>, CatalogError> {
+        let core = &self.core;
+        let resolved = core.resolve_one(table_path(warehouse, identifier)).await?;
+        let catalog = found_catalog(warehouse, &resolved)?;
+        let database = match found_database(&identifier.namespace, &resolved) {
+            Ok(database) => database,
+            Err(error) => {
+                let partitions = vec![catalog.container.partition];
+                let earlier = core.refuse(caller, partitions, error).await?;
+                return Ok(changed((), &earlier));
+            }
+        };
+        let retention = core.limits.history_retention.as_micros();
+        let command = DropPointer {
+            kind: kind.kind(),
+            subject: kind.subject(),
+            database: database.container.clone(),
+            identifier: identifier.clone(),
+            purge: purge.then(|| i64::try_from(retention).unwrap_or(i64::MAX)),
+            catalog: catalog.container,
+        };
+        let partitions = vec![database.container.partition];
+        let accepted = core.run(caller, partitions, command).await?;
+        Ok(changed((), &accepted))
+    }
+
+    /// Renames a table or view, also into another namespace of the same warehouse.
+    pub async fn rename_pointer(
+        &self,
+        caller: &Caller,
+        warehouse: &Warehouse,
+        kind: PointerKind,
+        from: &Identifier,
+        to: &Identifier,
+    ) -> Result<Changed<()>, CatalogError> {
+        let core = &self.core;
+        let paths = [table_path(warehouse, from), table_path(warehouse, to)];
+        let resolved = core.partitions.resolve(&paths).await?;
+        let [source, target] = resolved.as_slice() else {
+            return Err(Refusal::invalid("a rename has a source and a destination").into());
+        };
+        let catalog = found_catalog(warehouse, source)?;
+        let ends = found_database(&from.namespace, source)
+            .map_err(|_| CatalogError::from(not_found(kind.subject(), &from.to_string())))
+            .and_then(|source| {
+                let target = found_database(&to.namespace, target)
+                    .map_err(|_| CatalogError::from(no_namespace(&to.namespace)))?;
+                Ok((source, target))
+            });
+        let (source, target) = match ends {
+            Ok(ends) => ends,
+            Err(error) => {
+                let partitions = vec![catalog.container.partition];
+                let earlier = core.refuse(caller, partitions, error).await?;
+                return Ok(changed((), &earlier));
+            }
+        };
+        let partitions = vec![source.container.partition, target.container.partition];
+        let command = RenamePointer {
+            kind: kind.kind(),
+            subject: kind.subject(),
+            from: (source.container, from.clone()),
+            to: (target.container, to.clone()),
+        };
+        let accepted = core.run(caller, partitions, command).await?;
+        Ok(changed((), &accepted))
+    }
+}

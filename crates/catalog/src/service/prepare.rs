@@ -1,0 +1,396 @@
+//! New metadata from old, as pure functions: what a commit would make of what stands.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use anabranch_files::{Location, MetadataName};
+use anabranch_iceberg::{
+    TableMetadata, TableRequirement, TableUpdate, UpdateContext, UpdateError, ViewMetadata,
+    ViewRequirement, ViewUpdate, apply, apply_view, created_uuid, snapshot_ids_added,
+};
+use anabranch_partition::{Reason, Refusal};
+use anabranch_store::ObjectId;
+use bytes::Bytes;
+use uuid::Uuid;
+
+use crate::body::{self, CatalogBody, PointerBody};
+use crate::command::{Becomes, Expected, PointerChange};
+use crate::error::CatalogError;
+use crate::name::Identifier;
+use crate::place::{Container, already_exists, not_found};
+use crate::service::document::{Content, Document};
+use crate::service::location;
+use crate::service::pointers::{Pointer, PointerKind};
+
+/// One table or view of a commit, as the protocol brings it.
+#[derive(Clone, Debug)]
+pub struct TableChange {
+    /// Its name.
+    pub identifier: Identifier,
+    /// What must hold of it.
+    pub requirements: Vec<TableRequirement>,
+    /// What happens to it.
+    pub updates: Vec<TableUpdate>,
+}
+
+/// A table or view after its commit.
+#[derive(Clone, Debug)]
+pub struct Committed {
+    /// Where it stands.
+    pub pointer: Pointer,
+    /// What it says.
+    pub document: Arc<Document>,
+}
+
+/// What is to be done with one name.
+#[derive(Clone, Debug)]
+pub(crate) enum Edit {
+    UpdateTable {
+        requirements: Vec<TableRequirement>,
+        updates: Vec<TableUpdate>,
+    },
+    UpdateView {
+        requirements: Vec<ViewRequirement>,
+        updates: Vec<ViewUpdate>,
+    },
+    /// A new table or view whose metadata is made already.
+    Create { content: Content },
+    /// A pointer at metadata that lies in the store.
+    Register {
+        uuid: Uuid,
+        location: String,
+        metadata_location: String,
+        overwrite: bool,
+        document: Arc<Document>,
+    },
+}
+
+/// What stands under a name, or would stand if the commits before in the chain are applied.
+#[derive(Clone, Debug)]
+pub(crate) struct Standing {
+    pub(crate) kind: PointerKind,
+    pub(crate) object: ObjectId,
+    pub(crate) version: i64,
+    pub(crate) pointer: PointerBody,
+    pub(crate) document: Arc<Document>,
+}
+
+/// What an edit is computed on besides what stands.
+pub(crate) struct Ground<'a> {
+    pub(crate) catalog: &'a CatalogBody,
+    pub(crate) database: &'a Container,
+    pub(crate) now_ms: i64,
+    /// Random ids for what the edit makes.
+    pub(crate) object: ObjectId,
+    pub(crate) file: Uuid,
+}
+
+/// A file that has to be stored before the commit.
+#[derive(Clone, Debug)]
+pub(crate) struct NewFile {
+    pub(crate) location: Location,
+    pub(crate) document: Arc<Document>,
+}
+
+/// The prepared form of an edit.
+#[derive(Clone, Debug)]
+pub(crate) struct Prepared {
+    pub(crate) change: PointerChange,
+    pub(crate) file: Option<NewFile>,
+    pub(crate) after: Standing,
+}
+
+/// The chain of a batch: what each name would show after the edits so far.
+#[derive(Default)]
+pub(crate) struct Chain {
+    pub(crate) standing: HashMap<Identifier, Result<Option<Standing>, CatalogError>>,
+}
+
+/// Checks the requirements against what stands, and computes what comes after it.
+pub(crate) fn prepare(
+    identifier: &Identifier,
+    kind: PointerKind,
+    edit: &Edit,
+    standing: Option<&Standing>,
+    ground: &Ground<'_>,
+) -> Result<Prepared, Refusal> {
+    if let Some(other) = standing.filter(|standing| standing.kind != kind) {
+        return Err(match edit {
+            Edit::Create { .. } | Edit::Register { .. } => {
+                already_exists(other.kind.subject(), &identifier.to_string())
+            }
+            Edit::UpdateTable { requirements, .. }
+                if requirements.contains(&TableRequirement::AssertCreate) =>
+            {
+                already_exists(other.kind.subject(), &identifier.to_string())
+            }
+            _ => not_found(kind.subject(), &identifier.to_string()),
+        });
+    }
+    match edit {
+        Edit::UpdateTable {
+            requirements,
+            updates,
+        } => {
+            let base = standing.map(table_of).transpose()?;
+            for requirement in requirements {
+                requirement
+                    .check(base.as_deref())
+                    .map_err(|error| refusal(error, identifier, kind))?;
+            }
+            if base.is_none() && created_uuid(updates).is_none() {
+                return Err(not_found(kind.subject(), &identifier.to_string()));
+            }
+            if let (Some(standing), true) = (standing, updates.is_empty()) {
+                return Ok(unchanged(identifier, standing, ground));
+            }
+            let context = context(standing, ground);
+            let after = apply(base.as_deref(), updates, &context)
+                .map_err(|error| refusal(error, identifier, kind))?;
+            let unmoved = base.is_some_and(|base| base.location() == after.location());
+            if !unmoved {
+                location::allowed(ground.catalog, "location", after.location())?;
+            }
+            written(
+                identifier,
+                standing,
+                Content::Table(Arc::new(after)),
+                ground,
+            )
+        }
+        Edit::UpdateView {
+            requirements,
+            updates,
+        } => {
+            let Some(standing) = standing else {
+                return Err(not_found(kind.subject(), &identifier.to_string()));
+            };
+            let base = view_of(standing)?;
+            for requirement in requirements {
+                requirement
+                    .check(Some(&base))
+                    .map_err(|error| refusal(error, identifier, kind))?;
+            }
+            if updates.is_empty() {
+                return Ok(unchanged(identifier, standing, ground));
+            }
+            let after = apply_view(&base, updates, &context(Some(standing), ground))
+                .map_err(|error| refusal(error, identifier, kind))?;
+            if after.location() != base.location() {
+                location::allowed(ground.catalog, "location", after.location())?;
+            }
+            written(
+                identifier,
+                Some(standing),
+                Content::View(Arc::new(after)),
+                ground,
+            )
+        }
+        Edit::Create { content } => {
+            if standing.is_some() {
+                return Err(already_exists(kind.subject(), &identifier.to_string()));
+            }
+            written(identifier, None, content.clone(), ground)
+        }
+        Edit::Register {
+            uuid,
+            location,
+            metadata_location,
+            overwrite,
+            document,
+        } => {
+            if standing.is_some() && !overwrite {
+                return Err(already_exists(kind.subject(), &identifier.to_string()));
+            }
+            let pointer = PointerBody {
+                uuid: *uuid,
+                metadata_location: metadata_location.clone(),
+                location: location.clone(),
+            };
+            let document = document.clone();
+            Ok(pointed(
+                identifier, kind, standing, pointer, document, ground,
+            ))
+        }
+    }
+}
+
+/// Keys under which a request is found again by the ids inside it.
+pub(crate) fn derived_keys(edit: &Edit, standing: Option<&Standing>) -> Vec<String> {
+    let Edit::UpdateTable { updates, .. } = edit else {
+        return Vec::new();
+    };
+    let mut keys = Vec::new();
+    if let Some(uuid) = created_uuid(updates) {
+        keys.push(format!("create/{uuid}"));
+    }
+    if let Some(standing) = standing {
+        let uuid = standing.pointer.uuid;
+        let snapshots = snapshot_ids_added(updates).into_iter();
+        keys.extend(snapshots.map(|snapshot| format!("snapshot/{uuid}/{snapshot}")));
+    }
+    keys
+}
+
+fn context(standing: Option<&Standing>, ground: &Ground<'_>) -> UpdateContext {
+    UpdateContext {
+        now_ms: ground.now_ms,
+        previous_metadata_location: standing
+            .map(|standing| standing.pointer.metadata_location.clone()),
+    }
+}
+
+fn table_of(standing: &Standing) -> Result<Arc<TableMetadata>, Refusal> {
+    match standing.document.content(PointerKind::Table) {
+        Ok(Content::Table(metadata)) => Ok(metadata),
+        Ok(Content::View(_)) => Err(Refusal::invalid("the metadata is that of a view")),
+        Err(error) => Err(Refusal::invalid(format!(
+            "the table's metadata can't be read: {error}"
+        ))),
+    }
+}
+
+fn view_of(standing: &Standing) -> Result<Arc<ViewMetadata>, Refusal> {
+    match standing.document.content(PointerKind::View) {
+        Ok(Content::View(metadata)) => Ok(metadata),
+        Ok(Content::Table(_)) => Err(Refusal::invalid("the metadata is that of a table")),
+        Err(error) => Err(Refusal::invalid(format!(
+            "the view's metadata can't be read: {error}"
+        ))),
+    }
+}
+
+fn unchanged(identifier: &Identifier, standing: &Standing, ground: &Ground<'_>) -> Prepared {
+    Prepared {
+        change: PointerChange {
+            database: ground.database.clone(),
+            scope: identifier.namespace.scope(),
+            name: identifier.name.clone(),
+            kind: standing.kind.kind(),
+            expected: Expected::Version(standing.object, standing.version),
+            becomes: Becomes::Same,
+        },
+        file: None,
+        after: standing.clone(),
+    }
+}
+
+fn written(
+    identifier: &Identifier,
+    standing: Option<&Standing>,
+    content: Content,
+    ground: &Ground<'_>,
+) -> Result<Prepared, Refusal> {
+    let (kind, uuid, location, bytes, folder) = match &content {
+        Content::Table(metadata) => {
+            let folder = location::metadata_folder(
+                ground.catalog,
+                metadata.location(),
+                metadata.properties(),
+            )?;
+            let own = metadata.location().to_owned();
+            (
+                PointerKind::Table,
+                metadata.uuid(),
+                own,
+                metadata.to_json(),
+                folder,
+            )
+        }
+        Content::View(metadata) => {
+            let folder = location::metadata_folder(
+                ground.catalog,
+                metadata.location(),
+                metadata.properties(),
+            )?;
+            let own = metadata.location().to_owned();
+            (
+                PointerKind::View,
+                metadata.uuid(),
+                own,
+                metadata.to_json(),
+                folder,
+            )
+        }
+    };
+    let previous =
+        standing.and_then(|standing| standing.pointer.metadata_location.rsplit('/').next());
+    let name = MetadataName::next(previous, ground.file).to_string();
+    let file_location = folder
+        .join(&name)
+        .map_err(|error| Refusal::invalid(error.to_string()))?;
+    let pointer = PointerBody {
+        uuid,
+        metadata_location: file_location.as_str().to_owned(),
+        location,
+    };
+    let document = Arc::new(Document::of(Bytes::from(bytes), content));
+    let prepared = pointed(
+        identifier,
+        kind,
+        standing,
+        pointer,
+        document.clone(),
+        ground,
+    );
+    Ok(Prepared {
+        file: Some(NewFile {
+            location: file_location,
+            document,
+        }),
+        ..prepared
+    })
+}
+
+fn pointed(
+    identifier: &Identifier,
+    kind: PointerKind,
+    standing: Option<&Standing>,
+    pointer: PointerBody,
+    document: Arc<Document>,
+    ground: &Ground<'_>,
+) -> Prepared {
+    // Registering another table over one makes it another thing.
+    let same = standing.filter(|standing| standing.pointer.uuid == pointer.uuid);
+    let (object, version) = match same {
+        Some(standing) => (standing.object, standing.version + 1),
+        None => (ground.object, 1),
+    };
+    Prepared {
+        change: PointerChange {
+            database: ground.database.clone(),
+            scope: identifier.namespace.scope(),
+            name: identifier.name.clone(),
+            kind: kind.kind(),
+            expected: match standing {
+                Some(standing) => Expected::Version(standing.object, standing.version),
+                None => Expected::Absent,
+            },
+            becomes: Becomes::Version {
+                object,
+                body: body::write(&pointer),
+            },
+        },
+        file: None,
+        after: Standing {
+            kind,
+            object,
+            version,
+            pointer,
+            document,
+        },
+    }
+}
+
+fn refusal(error: UpdateError, identifier: &Identifier, kind: PointerKind) -> Refusal {
+    match error {
+        UpdateError::Invalid { message } => Refusal::invalid(format!("{identifier}: {message}")),
+        UpdateError::RequirementFailed { message } | UpdateError::Conflict { message } => {
+            Refusal::new(Reason::Conflict, format!("{identifier}: {message}"))
+        }
+        UpdateError::AlreadyExists { .. } => {
+            already_exists(kind.subject(), &identifier.to_string())
+        }
+        UpdateError::NotFound { .. } => not_found(kind.subject(), &identifier.to_string()),
+    }
+}

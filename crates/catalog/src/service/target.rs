@@ -1,0 +1,82 @@
+//! Where a new table or view is to stand.
+
+use anabranch_files::StorageSettings;
+use anabranch_store::{Revision, StoreTime};
+
+use crate::body::{self, NamespaceBody, Properties};
+use crate::error::CatalogError;
+use crate::name::{Identifier, Warehouse};
+use crate::place::{already_exists, no_namespace, subject_of};
+use crate::service::lookup::{
+    FoundCatalog, found_catalog, found_database, namespace_path, table_path,
+};
+use crate::service::{Core, location};
+
+/// The surroundings of a free name.
+pub(crate) struct Target {
+    pub(crate) catalog: FoundCatalog,
+    pub(crate) namespace: Properties,
+    /// Of the database's last change.
+    pub(crate) revision: Revision,
+    /// Whether something stands under the name.
+    pub(crate) taken: Option<CatalogError>,
+}
+
+impl Core {
+    /// Finds the namespace of a new table or view, in one statement.
+    pub(crate) async fn target(
+        &self,
+        warehouse: &Warehouse,
+        identifier: &Identifier,
+    ) -> Result<Target, CatalogError> {
+        let namespace = &identifier.namespace;
+        let paths = [
+            namespace_path(warehouse, namespace),
+            table_path(warehouse, identifier),
+        ];
+        let mut resolved = self.partitions.resolve(&paths).await?;
+        let leaf = resolved.pop().and_then(|table| table.leaf);
+        let place = resolved.pop().unwrap_or_default();
+        let catalog = found_catalog(warehouse, &place)?;
+        let database = found_database(namespace, &place)?;
+        let entry = if namespace.is_database() {
+            database.entry
+        } else {
+            place.leaf.ok_or_else(|| no_namespace(namespace))?
+        };
+        let body: NamespaceBody = body::read(&entry)?;
+        let taken = leaf.map(|entry| {
+            CatalogError::from(already_exists(subject_of(&entry), &identifier.to_string()))
+        });
+        Ok(Target {
+            catalog,
+            namespace: body.properties,
+            revision: database.last_revision,
+            taken,
+        })
+    }
+
+    pub(crate) async fn store_time(&self) -> Result<StoreTime, CatalogError> {
+        let now = self.partitions.store().now().await;
+        now.map_err(|error| anabranch_partition::RunError::from_store(&error).into())
+    }
+
+    /// Makes the folders that some writers expect to be there.
+    pub(crate) async fn make_folders(
+        &self,
+        settings: &StorageSettings,
+        table_location: &str,
+    ) -> Result<(), CatalogError> {
+        let location = location::parse("location", table_location)?;
+        let files = self.files.with_settings(settings);
+        files
+            .ensure_table_folders(&location)
+            .await
+            .map_err(|error| {
+                tracing::warn!(detail = error.detail(), "a table's folders can't be made");
+                CatalogError::Storage {
+                    message: error.to_string(),
+                }
+            })
+    }
+}
