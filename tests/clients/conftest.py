@@ -1,15 +1,13 @@
-"""Servers for the suites. Every test has a store of its own and ends with the standing audit on it."""
+"""The servers that the suites talk to."""
 
-import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.postgres import Cluster, create_database
+from servers import LOCKING_MODES, postgres_store, serving, sqlite_store
+from support.postgres import Cluster
 from support.server import Server
-
-LOCKING_MODES = {"postgres": "", "postgres-optimistic": "?mode=optimistic"}
 
 
 @pytest.fixture(scope="session")
@@ -46,27 +44,3 @@ def three_servers(request: pytest.FixtureRequest, postgres_url: str, tmp_path: P
     """Three servers on one PostgreSQL."""
     with serving(postgres_store(postgres_url, request.param, tmp_path), 3, tmp_path) as servers:
         yield servers
-
-
-def sqlite_store(folder: Path) -> list[str]:
-    return ["--data-dir", str(folder / "data")]
-
-
-def postgres_store(server_url: str, locking_mode: str, folder: Path) -> list[str]:
-    database = create_database(server_url)
-    return ["--store", database + LOCKING_MODES[locking_mode], "--warehouse", f"file://{folder / 'warehouse'}"]
-
-
-@contextlib.contextmanager
-def serving(store: list[str], count: int, folder: Path) -> Iterator[list[Server]]:
-    """Servers on one store; afterwards they stop in good order and the store is audited."""
-    servers = [Server(store, folder / f"server-{number}.log") for number in range(count)]
-    try:
-        for server in servers:
-            server.start()
-        yield servers
-    finally:
-        for server in servers:
-            if server.process is not None:
-                server.stop()
-    servers[0].doctor()
