@@ -1,6 +1,5 @@
 //! New metadata from old, as pure functions: what a commit would make of what stands.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use anabranch_files::{Location, MetadataName};
@@ -15,7 +14,6 @@ use uuid::Uuid;
 
 use crate::body::{self, CatalogBody, PointerBody};
 use crate::command::{Becomes, Expected, PointerChange};
-use crate::error::CatalogError;
 use crate::name::Identifier;
 use crate::place::{Container, already_exists, not_found};
 use crate::service::document::{Content, Document};
@@ -98,12 +96,6 @@ pub(crate) struct Prepared {
     pub(crate) change: PointerChange,
     pub(crate) file: Option<NewFile>,
     pub(crate) after: Standing,
-}
-
-/// The chain of a batch: what each name would show after the edits so far.
-#[derive(Default)]
-pub(crate) struct Chain {
-    pub(crate) standing: HashMap<Identifier, Result<Option<Standing>, CatalogError>>,
 }
 
 /// Checks the requirements against what stands, and computes what comes after it.

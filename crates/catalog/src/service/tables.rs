@@ -7,13 +7,14 @@ use anabranch_files::StorageSettings;
 use anabranch_iceberg::{
     CreateTable, PartitionSpec, Schema, SortOrder, TableMetadata, UpdateContext,
 };
-use anabranch_partition::{Refusal, RunError};
+use anabranch_partition::Refusal;
 use bytes::Bytes;
 use uuid::Uuid;
 
 use crate::body::Properties;
 use crate::error::CatalogError;
 use crate::name::{Identifier, Warehouse};
+use crate::place::not_found;
 use crate::service::caller::{Caller, Changed};
 use crate::service::committer::NamedEdit;
 use crate::service::document::{Content, Document};
@@ -207,7 +208,7 @@ impl Catalog {
         edit: Edit,
     ) -> Result<Committed, CatalogError> {
         let edits = vec![NamedEdit {
-            identifier,
+            identifier: identifier.clone(),
             kind,
             edit,
         }];
@@ -215,7 +216,7 @@ impl Catalog {
         committed
             .into_iter()
             .next()
-            .ok_or(CatalogError::Run(RunError::Failed))
+            .ok_or_else(|| not_found(kind.subject(), &identifier.to_string()).into())
     }
 
     /// The metadata of a new table, with its location chosen.

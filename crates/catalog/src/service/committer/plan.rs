@@ -1,0 +1,216 @@
+//! From waiting jobs to planned ones: names resolved, metadata loaded, the chain computed.
+
+use std::collections::HashMap;
+
+use anabranch_partition::Refusal;
+use anabranch_store::{Kind, ObjectId, Resolved, StoreTime};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use futures::stream::{self, StreamExt};
+use uuid::Uuid;
+
+use super::chain::Chain;
+use super::{Committer, FILES_AT_ONCE, Job, reply};
+use crate::body::{self, PointerBody};
+use crate::error::CatalogError;
+use crate::name::Identifier;
+use crate::place::no_namespace;
+use crate::service::lookup::{FoundCatalog, found_catalog, found_database, table_path};
+use crate::service::pointers::PointerKind;
+use crate::service::prepare::{Ground, Prepared, Standing, derived_keys, prepare};
+
+/// What a job's names resolved to.
+pub(super) struct Ready {
+    pub(super) job: Job,
+    pub(super) catalog: FoundCatalog,
+    pub(super) resolved: Vec<Resolved>,
+}
+
+/// A job whose files are ready to be stored.
+pub(super) struct Planned {
+    pub(super) ready: Ready,
+    pub(super) prepared: Vec<Prepared>,
+    pub(super) derived: Vec<String>,
+}
+
+impl Committer {
+    /// Finds what the names of all jobs stand for, in one statement.
+    pub(super) async fn resolve(&self, jobs: Vec<Job>) -> Vec<Ready> {
+        let paths: Vec<_> = jobs
+            .iter()
+            .flat_map(|job| {
+                job.edits
+                    .iter()
+                    .map(|edit| table_path(&job.warehouse, &edit.identifier))
+            })
+            .collect();
+        if paths.is_empty() {
+            return Vec::new();
+        }
+        let mut resolved = match self.core.partitions.resolve(&paths).await {
+            Ok(resolved) => resolved.into_iter(),
+            Err(error) => {
+                for job in jobs {
+                    reply(job, Err(error.clone().into()));
+                }
+                return Vec::new();
+            }
+        };
+        let mut ready = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            let own: Vec<Resolved> = resolved.by_ref().take(job.edits.len()).collect();
+            let first = own.first().cloned().unwrap_or_default();
+            match found_catalog(&job.warehouse, &first) {
+                Ok(catalog) => ready.push(Ready {
+                    job,
+                    catalog,
+                    resolved: own,
+                }),
+                Err(error) => reply(job, Err(error)),
+            }
+        }
+        ready
+    }
+
+    pub(super) async fn store_time(&self, ready: &[Ready]) -> Option<StoreTime> {
+        if ready.is_empty() {
+            return Some(StoreTime(0));
+        }
+        match self.core.partitions.store().now().await {
+            Ok(now) => Some(now),
+            Err(error) => {
+                tracing::warn!(%error, "the store's time can't be read");
+                None
+            }
+        }
+    }
+
+    /// Computes what each job makes of what stands and of the jobs before it. A job that would be
+    /// refused because of one before it, which isn't published yet, has to wait: what it would be
+    /// refused for may never be.
+    pub(super) async fn plan(&self, ready: Vec<Ready>, now: StoreTime) -> (Vec<Planned>, Vec<Job>) {
+        let mut chain = Chain::default();
+        self.load_standing(&ready, &mut chain).await;
+        let mut planned = Vec::with_capacity(ready.len());
+        let mut later = Vec::new();
+        for ready in ready {
+            match plan_job(&ready, &mut chain, now) {
+                Ok((prepared, derived)) => planned.push(Planned {
+                    ready,
+                    prepared,
+                    derived,
+                }),
+                Err(Failure::Refused(refusal, derived)) => {
+                    self.settle_refusal(ready.job, *refusal, derived).await;
+                }
+                Err(Failure::Failed(error)) => reply(ready.job, Err(error)),
+                Err(Failure::RestsOnUnpublished) => later.push(ready.job),
+            }
+        }
+        (planned, later)
+    }
+
+    /// Loads the metadata of everything that stands under the names of a batch.
+    async fn load_standing(&self, ready: &[Ready], chain: &mut Chain) {
+        let mut wanted: HashMap<Identifier, (&FoundCatalog, &Resolved)> = HashMap::new();
+        for one in ready {
+            for (edit, resolved) in one.job.edits.iter().zip(&one.resolved) {
+                wanted.insert(edit.identifier.clone(), (&one.catalog, resolved));
+            }
+        }
+        let loads: Vec<BoxFuture<'_, _>> = wanted
+            .into_iter()
+            .map(|(identifier, (catalog, resolved))| {
+                let load = self.load_one(catalog, resolved);
+                load.map(|standing| (identifier, standing)).boxed()
+            })
+            .collect();
+        let loaded: Vec<_> = stream::iter(loads)
+            .buffer_unordered(FILES_AT_ONCE)
+            .collect()
+            .await;
+        chain.begin(loaded);
+    }
+
+    async fn load_one(
+        &self,
+        catalog: &FoundCatalog,
+        resolved: &Resolved,
+    ) -> Result<Option<Standing>, CatalogError> {
+        let Some(entry) = &resolved.leaf else {
+            return Ok(None);
+        };
+        let kind = match entry.kind {
+            Kind::IcebergView => PointerKind::View,
+            _ => PointerKind::Table,
+        };
+        let pointer: PointerBody = body::read(entry)?;
+        let document = self
+            .core
+            .document(&pointer.metadata_location, &catalog.settings)
+            .await?;
+        Ok(Some(Standing {
+            kind,
+            object: entry.object,
+            version: entry.version,
+            pointer,
+            document,
+        }))
+    }
+}
+
+enum Failure {
+    /// With the keys under which an earlier, equal request may have been applied.
+    Refused(Box<Refusal>, Vec<String>),
+    Failed(CatalogError),
+    /// It would be refused because of an earlier job of the batch.
+    RestsOnUnpublished,
+}
+
+/// Prepares all names of a job on the chain; the chain moves on only if all of them pass.
+fn plan_job(
+    ready: &Ready,
+    chain: &mut Chain,
+    now: StoreTime,
+) -> Result<(Vec<Prepared>, Vec<String>), Failure> {
+    let mut prepared = Vec::with_capacity(ready.job.edits.len());
+    let mut derived = Vec::new();
+    let mut refused = None;
+    for (edit, resolved) in ready.job.edits.iter().zip(&ready.resolved) {
+        let identifier = &edit.identifier;
+        let standing = chain.standing(identifier).map_err(Failure::Failed)?;
+        derived.extend(derived_keys(&edit.edit, standing));
+        let database = match found_database(&identifier.namespace, resolved) {
+            Ok(database) => database,
+            Err(error) => {
+                let missing = || no_namespace(&identifier.namespace);
+                let refusal = error.refusal().cloned().unwrap_or_else(missing);
+                refused.get_or_insert(refusal);
+                continue;
+            }
+        };
+        let ground = Ground {
+            catalog: &ready.catalog.body,
+            database: &database.container,
+            now_ms: now.millis(),
+            object: ObjectId::new(rand::random()),
+            file: Uuid::now_v7(),
+        };
+        match prepare(identifier, edit.kind, &edit.edit, standing, &ground) {
+            Ok(one) => prepared.push(one),
+            Err(refusal) => {
+                refused.get_or_insert(refusal);
+            }
+        }
+    }
+    if let Some(refusal) = refused {
+        if chain.is_ahead_for(ready.job.edits.iter().map(|edit| &edit.identifier)) {
+            return Err(Failure::RestsOnUnpublished);
+        }
+        return Err(Failure::Refused(Box::new(refusal), derived));
+    }
+    for (edit, one) in ready.job.edits.iter().zip(&prepared) {
+        chain.go_on(edit.identifier.clone(), one.after.clone());
+    }
+    Ok((prepared, derived))
+}
