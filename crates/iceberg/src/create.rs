@@ -67,9 +67,7 @@ impl TableMetadata {
             Some(version) => supported_version(i64::from(version))?,
             None => named_version.unwrap_or(DEFAULT_FORMAT_VERSION),
         };
-        if table.location.is_empty() {
-            return Err(UpdateError::invalid("a table needs a location"));
-        }
+        let location = checked_location(&table.location)?;
 
         let (schema, fresh_ids) = FreshIds::assign(table.schema)?;
         check_schema(&schema, format_version)?;
@@ -87,7 +85,7 @@ impl TableMetadata {
 
         let mut metadata = TableMetadata::blank(format_version);
         metadata.table_uuid = table.uuid;
-        metadata.location = table.location;
+        metadata.location = location;
         metadata.last_updated_ms = context.now_ms;
         metadata.last_column_id = fresh_ids.last();
         metadata.current_schema_id = schema.schema_id;
@@ -100,6 +98,21 @@ impl TableMetadata {
         metadata.properties = properties;
         Ok(metadata)
     }
+}
+
+/// The location without slashes at its end, since writers put file names after one of their own (reference
+/// implementation: `LocationUtil.stripTrailingSlash`).
+pub(crate) fn checked_location(location: &str) -> Result<String, UpdateError> {
+    let mut stripped = location;
+    while stripped.ends_with('/') && !stripped.ends_with("://") {
+        stripped = &stripped[..stripped.len() - 1];
+    }
+    if stripped.is_empty() {
+        return Err(UpdateError::invalid(
+            "the location is empty; name an absolute location",
+        ));
+    }
+    Ok(stripped.to_string())
 }
 
 /// Takes the property that names the format version out of the properties.

@@ -62,8 +62,9 @@ fn any_update() -> impl Strategy<Value = Value> {
     let small = -1_i32..4;
     let name = prop_oneof![Just("main"), Just("dev"), Just("tag")];
     let update = prop_oneof![
-        (id.clone(), id.clone(), 0_i64..12, any_json()).prop_map(|(id, parent, number, unknown)| {
+        (id.clone(), id.clone(), 0_i64..12, -30_i64..60, any_json()).prop_map(|(id, parent, number, skew_ms, unknown)| {
             let mut snapshot = snapshot(id, parent.max(0), number);
+            snapshot["timestamp-ms"] = json!(NOW_MS + skew_ms);
             snapshot["x-unknown"] = unknown;
             snapshot["first-row-id"] = json!(number * 10);
             snapshot["added-rows"] = json!(number);

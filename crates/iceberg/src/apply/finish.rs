@@ -102,12 +102,45 @@ impl Draft<'_> {
             return Ok(());
         }
         let index = SchemaIndex::of(schema)?;
-        specs
-            .into_iter()
-            .try_for_each(|spec| check_spec_binds(spec, &index))?;
-        orders
-            .into_iter()
-            .try_for_each(|order| check_order_binds(order, &index))
+        for spec in specs {
+            let fits = check_spec_binds(spec, &index);
+            if fits.is_err()
+                && !self.was_unfit_in_base(
+                    |base| base.default_spec() == Some(spec),
+                    |schema| check_spec_binds(spec, schema),
+                )
+            {
+                return fits;
+            }
+        }
+        for order in orders {
+            let fits = check_order_binds(order, &index);
+            if fits.is_err()
+                && !self.was_unfit_in_base(
+                    |base| base.default_sort_order() == Some(order),
+                    |schema| check_order_binds(order, schema),
+                )
+            {
+                return fits;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a default of the base didn't fit the base's own schema: a table that another writer damaged must stay
+    /// changeable, or nobody could mend it.
+    fn was_unfit_in_base(
+        &self,
+        is_default_of: impl Fn(&TableMetadata) -> bool,
+        fits: impl Fn(&SchemaIndex<'_>) -> Result<(), UpdateError>,
+    ) -> bool {
+        let Some(base) = self.base.filter(|base| is_default_of(base)) else {
+            return false;
+        };
+        match base.current_schema().map(SchemaIndex::of) {
+            Some(Ok(index)) => fits(&index).is_err(),
+            Some(Err(_)) | None => true,
+        }
     }
 
     fn chosen_anew(&self) -> bool {

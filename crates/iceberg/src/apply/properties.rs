@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::Draft;
-use crate::create::{FORMAT_VERSION_PROPERTY, check_not_reserved, take_format_version};
+use crate::create::{
+    FORMAT_VERSION_PROPERTY, check_not_reserved, checked_location, take_format_version,
+};
 use crate::error::UpdateError;
 use crate::statistics::EncryptedKey;
 
@@ -12,10 +14,7 @@ const ENCRYPTION_KEY_PROPERTY: &str = "encryption.key-id";
 
 impl Draft<'_> {
     pub(super) fn set_location(&mut self, location: &str) -> Result<(), UpdateError> {
-        if location.is_empty() {
-            return Err(UpdateError::invalid("set-location: the location is empty"));
-        }
-        self.metadata.location = location.to_string();
+        self.metadata.location = checked_location(location)?;
         Ok(())
     }
 

@@ -137,7 +137,6 @@ impl Draft<'_> {
     pub(super) fn remove_snapshot_ref(&mut self, name: &str) {
         if name == MAIN_BRANCH {
             self.metadata.current_snapshot_id = None;
-            self.metadata.snapshot_log.clear();
         }
         self.metadata.refs.remove(name);
     }
