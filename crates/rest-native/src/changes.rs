@@ -1,0 +1,220 @@
+//! The change feed: `/v1/changes`.
+
+#![allow(unused_qualifications, reason = "in what utoipa::path expands to")]
+
+use std::time::Duration;
+
+use anabranch_catalog::DEFAULT_METALAKE;
+use anabranch_files::StorageSettings;
+use anabranch_http::{Query, RequestContext};
+use anabranch_partition::{Cursor, FeedPage, Refusal};
+use anabranch_store::{Action, Change, Class, Kind, PartitionId, Path};
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::error::ApiError;
+use crate::names::ObjectName;
+use crate::{Shared, operations};
+
+const DEFAULT_LIMIT: u32 = 100;
+const MAX_LIMIT: u32 = 1000;
+const MAX_WAIT: Duration = Duration::from_secs(30);
+const MASKED: &str = "******";
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct FollowChanges {
+    /// Only changes at and below this: a decimal id, `catalog[.database]` or
+    /// `metalake.catalog.database`.
+    partition: Option<String>,
+    /// A `next` of this feed; absent: from the oldest change kept.
+    after: Option<String>,
+    /// Changes at most, 1 to 1000; 100 if absent.
+    limit: Option<u32>,
+    /// Milliseconds to wait for the first change, at most 30000.
+    wait: Option<u64>,
+}
+
+/// A page of the change feed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ChangePage {
+    changes: Vec<ChangeAnswer>,
+    /// Goes into `after` of the next call.
+    next: String,
+}
+
+/// One change.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ChangeAnswer {
+    /// Its place in the order of its partition: `revision.place`.
+    position: String,
+    /// The same for all changes that became visible together.
+    commit_id: String,
+    /// A decimal number.
+    revision: String,
+    /// RFC 3339, by the store's clock.
+    at: String,
+    by: String,
+    /// A decimal number.
+    partition: String,
+    /// What happened.
+    #[schema(value_type = String, example = "CREATE")]
+    kind: Action,
+    /// To what kind of thing.
+    #[schema(value_type = String, example = "icebergTable")]
+    r#type: Kind,
+    /// To which thing: a decimal number that stays through renames.
+    object: String,
+    key: ChangeKey,
+    /// What stood there before, if something did. Secrets are masked.
+    #[schema(value_type = Object)]
+    before: Option<Value>,
+    /// What stands there now, if something does. Secrets are masked.
+    #[schema(value_type = Object)]
+    after: Option<Value>,
+}
+
+/// Where it happened.
+#[derive(Debug, Serialize, ToSchema)]
+struct ChangeKey {
+    /// The reference's id: a decimal number, `0` for `main`.
+    branch: String,
+    /// The nested namespaces below the database.
+    scope: Vec<String>,
+    #[schema(value_type = String, example = "table")]
+    class: Class,
+    name: String,
+}
+
+/// Follows what changes, in order: none is missed and none comes twice.
+#[utoipa::path(get, path = "/v1/changes", tag = "changes", params(FollowChanges),
+    responses((status = 200, body = ChangePage),
+        (status = 410, description = "Changes behind `after` are no longer kept", body = crate::openapi::ErrorAnswer),
+        (status = "default", body = crate::openapi::ErrorAnswer)))]
+pub(crate) async fn changes(
+    State(native): State<Shared>,
+    context: RequestContext,
+    Query(query): Query<FollowChanges>,
+) -> Result<axum::Json<ChangePage>, ApiError> {
+    let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
+    if !(1..=MAX_LIMIT).contains(&limit) {
+        let message = format!("`limit` is 1 to {MAX_LIMIT}, not {limit}");
+        return Err(Refusal::invalid(message).into());
+    }
+    let after = query.after.as_deref().filter(|text| !text.is_empty());
+    let after = after.map(Cursor::decode).transpose()?;
+    let below = match &query.partition {
+        Some(text) => Some(partition(&native, text).await?),
+        None => None,
+    };
+    let wait = Duration::from_millis(query.wait.unwrap_or(0))
+        .min(MAX_WAIT)
+        .min(context.time_left() / 2);
+    let feed = native.catalog.partitions();
+    let page = tokio::select! {
+        page = feed.feed(below, after.as_ref(), limit, wait) => page?,
+        // The server stops: whoever waits is told that there is nothing yet.
+        () = native.stopping.cancelled() => {
+            feed.feed(below, after.as_ref(), limit, Duration::ZERO).await?
+        }
+    };
+    Ok(axum::Json(page.into()))
+}
+
+async fn partition(native: &Shared, text: &str) -> Result<PartitionId, ApiError> {
+    if let Ok(id) = text.parse() {
+        return Ok(PartitionId(id));
+    }
+    let name = ObjectName::parse(text).map_err(Refusal::invalid)?;
+    let parts: Option<Vec<&String>> = name
+        .parts()
+        .iter()
+        .map(|levels| match levels.as_slice() {
+            [level] => Some(level),
+            _ => None,
+        })
+        .collect();
+    let default = DEFAULT_METALAKE.to_owned();
+    let (metalake, catalog, database) = match parts.as_deref() {
+        Some([catalog]) => (&default, *catalog, None),
+        Some([catalog, database]) => (&default, *catalog, Some(*database)),
+        Some([metalake, catalog, database]) => (*metalake, *catalog, Some(*database)),
+        _ => {
+            let message = format!(
+                "`partition` is a decimal id, catalog[.database] or metalake.catalog.database; \
+                 {text:?} is none"
+            );
+            return Err(Refusal::invalid(message).into());
+        }
+    };
+    let path = Path {
+        metalake: metalake.clone(),
+        catalog: Some(catalog.clone()),
+        database: database.cloned(),
+        leaf: None,
+    };
+    let resolved = native.catalog.partitions().resolve(&[path]).await?;
+    let found = resolved.into_iter().next().unwrap_or_default();
+    let entry = match database {
+        Some(_) => found.database,
+        None => found.catalog,
+    };
+    entry
+        .map(|entry| PartitionId(entry.object.0))
+        .ok_or_else(|| ApiError::not_found(format!("{name} does not exist")))
+}
+
+impl From<FeedPage> for ChangePage {
+    fn from(page: FeedPage) -> ChangePage {
+        ChangePage {
+            next: page.next.encode(),
+            changes: page.changes.into_iter().map(ChangeAnswer::from).collect(),
+        }
+    }
+}
+
+impl From<Change> for ChangeAnswer {
+    fn from(change: Change) -> ChangeAnswer {
+        let shown = |body: Option<std::sync::Arc<str>>| body.map(|body| shown_body(&body));
+        let scope = change.key.scope.split('\u{1f}');
+        ChangeAnswer {
+            position: format!("{}.{}", change.revision, change.place),
+            commit_id: change.commit.0.to_string(),
+            revision: change.revision.to_string(),
+            at: operations::instant(change.at),
+            by: change.principal,
+            partition: change.key.partition.0.to_string(),
+            kind: change.action,
+            r#type: change.kind,
+            object: change.object.0.to_string(),
+            key: ChangeKey {
+                branch: change.key.branch.0.to_string(),
+                scope: scope
+                    .filter(|level| !level.is_empty())
+                    .map(str::to_owned)
+                    .collect(),
+                class: change.key.class,
+                name: change.key.name,
+            },
+            before: shown(change.before),
+            after: shown(change.after),
+        }
+    }
+}
+
+/// A body as the feed shows it: without the values of properties that are secret.
+fn shown_body(body: &str) -> Value {
+    let mut value: Value = serde_json::from_str(body).unwrap_or(Value::Null);
+    if let Some(properties) = value.get_mut("properties").and_then(Value::as_object_mut) {
+        for (key, value) in properties {
+            if StorageSettings::is_secret(key) {
+                *value = Value::String(MASKED.to_owned());
+            }
+        }
+    }
+    value
+}

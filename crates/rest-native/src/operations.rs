@@ -1,0 +1,100 @@
+//! What became of a request: `/v1/operations/{key}`.
+
+use anabranch_http::{PathNames, RequestContext};
+use anabranch_partition::Refusal;
+use anabranch_store::{Answer, OperationRecord, OperationState, Read, StoreTime};
+use axum::extract::State;
+use chrono::{DateTime, SecondsFormat};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::Shared;
+use crate::error::ApiError;
+
+/// The record of a request that carried an `Idempotency-Key`.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct OperationAnswer {
+    key: String,
+    /// `STARTED` or `DONE`.
+    state: &'static str,
+    /// The status that it was answered with on `/v1`; absent while it isn't done.
+    status: Option<u16>,
+    /// Its outcome, or the error.
+    #[schema(value_type = Object)]
+    answer: Value,
+    /// RFC 3339, by the store's clock.
+    at: String,
+}
+
+/// What a record keeps.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Recorded {
+    Outcome { outcome: Value },
+    Refused(Refusal),
+}
+
+/// Shows what became of a request. Only its own principal finds it.
+#[utoipa::path(get, path = "/v1/operations/{key}", tag = "operations",
+    params(("key" = String, Path, description = "The request's `Idempotency-Key`")),
+    responses((status = 200, body = OperationAnswer), (status = "default", body = crate::openapi::ErrorAnswer)))]
+pub(crate) async fn show(
+    State(native): State<Shared>,
+    context: RequestContext,
+    PathNames([key]): PathNames<1>,
+) -> Result<axum::Json<OperationAnswer>, ApiError> {
+    let read = Read::Operation(format!("key/{key}"));
+    let answer = native.catalog.partitions().read(&[read]).await?.pop();
+    match answer {
+        Some(Answer::Operation(Some(record))) if record.principal == context.principal => {
+            Ok(axum::Json(shown(key, &record)))
+        }
+        _ => Err(ApiError::not_found(format!(
+            "no operation of yours is recorded under {key:?}: it was not applied, runs still, or \
+             was longer ago than operations are kept"
+        ))),
+    }
+}
+
+fn shown(key: String, record: &OperationRecord) -> OperationAnswer {
+    let (state, status, answer) = match record.state {
+        OperationState::Started => ("STARTED", None, Value::Null),
+        OperationState::Done => match serde_json::from_str(&record.answer) {
+            Ok(Recorded::Outcome { outcome }) => ("DONE", Some(200), outcome),
+            Ok(Recorded::Refused(refusal)) => {
+                let error = ApiError::from(&refusal);
+                ("DONE", Some(error.status.as_u16()), error.body())
+            }
+            Err(error) => {
+                tracing::error!(%error, "operation record can't be read");
+                ("DONE", None, Value::Null)
+            }
+        },
+    };
+    OperationAnswer {
+        key,
+        state,
+        status,
+        answer,
+        at: instant(record.at),
+    }
+}
+
+/// RFC 3339 with microseconds, in UTC.
+pub(crate) fn instant(time: StoreTime) -> String {
+    DateTime::from_timestamp_micros(time.0)
+        .map(|instant| instant.to_rfc3339_opts(SecondsFormat::Micros, true))
+        .unwrap_or_else(|| time.0.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instant_is_written_in_utc() {
+        let time = StoreTime(1_800_000_000_123_456);
+        assert_eq!(instant(time), "2027-01-15T08:00:00.123456Z");
+    }
+}

@@ -1,0 +1,291 @@
+//! The `/v1` calls on an embedded store.
+
+use anabranch_catalog::{Caller, Catalog, Limits, NewCatalog, Warehouse};
+use anabranch_files::{Files, FilesOptions};
+use anabranch_http::{RequestLimits, Shapes, Stack};
+use anabranch_partition::{Config, Partitions};
+use anabranch_rest_native::{Native, error_shape, router};
+use anabranch_store::OpenOptions;
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use http::{Method, Request, StatusCode};
+use metrics_exporter_prometheus::PrometheusBuilder;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+struct Bench {
+    router: Router,
+    stopping: CancellationToken,
+    _folder: TempDir,
+}
+
+struct Answer {
+    status: StatusCode,
+    text: String,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.text).expect("a JSON body")
+    }
+
+    fn code(&self) -> (u16, String) {
+        let code = self.json()["error"]["code"].as_str().map(str::to_owned);
+        (self.status.as_u16(), code.expect("an error code"))
+    }
+}
+
+impl Bench {
+    async fn new() -> Bench {
+        let folder = TempDir::new().expect("a folder");
+        let url = format!("sqlite:{}", folder.path().join("catalog.db").display());
+        let options = OpenOptions {
+            migrate: true,
+            ..OpenOptions::default()
+        };
+        let store = anabranch_store::open(&url, &options)
+            .await
+            .expect("a store");
+        let partitions = Partitions::new(store, Config::default());
+        let files = Files::new(FilesOptions::default());
+        let catalog = Catalog::new(partitions, files, Limits::default());
+        let base = format!("file://{}", folder.path().display());
+        let caller = Caller {
+            principal: "anabranch".into(),
+            idempotency_key: None,
+            fingerprint: String::new(),
+            patience: std::time::Duration::from_secs(10),
+        };
+        let lake = NewCatalog {
+            warehouse: Warehouse::parse("lake").expect("a name"),
+            location: format!("{base}/warehouse"),
+            properties: Default::default(),
+        };
+        let ensured = catalog.ensure_catalog(&caller, &lake).await;
+        ensured.expect("the first catalog");
+        let stopping = CancellationToken::new();
+        let native = Native {
+            catalog,
+            metrics: PrometheusBuilder::new().build_recorder().handle(),
+            catalogs_location: Some(format!("{base}/catalogs")),
+            iceberg_endpoints: vec!["GET /v1/{prefix}/namespaces".into()],
+            stopping: stopping.clone(),
+        };
+        let stack = Stack::new(Shapes::new(error_shape), RequestLimits::default());
+        Bench {
+            router: stack.around(router(native)),
+            stopping,
+            _folder: folder,
+        }
+    }
+
+    async fn ask(&self, method: Method, path: &str, body: Option<Value>, key: &str) -> Answer {
+        let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+        let mut request = Request::builder().method(method).uri(path);
+        if !key.is_empty() {
+            request = request.header("idempotency-key", key);
+        }
+        let request = request.body(body).expect("a request");
+        let answered = self.router.clone().oneshot(request).await;
+        let (parts, body) = answered.expect("an answer").into_parts();
+        let bytes = to_bytes(body, usize::MAX).await.expect("a body");
+        Answer {
+            status: parts.status,
+            text: String::from_utf8_lossy(&bytes).into_owned(),
+        }
+    }
+
+    async fn get(&self, path: &str) -> Answer {
+        self.ask(Method::GET, path, None, "").await
+    }
+
+    async fn create(&self, body: Value, key: &str) -> Answer {
+        self.ask(Method::POST, "/v1/catalogs", Some(body), key)
+            .await
+    }
+}
+
+#[tokio::test]
+async fn a_catalog_is_created_shown_listed_and_dropped() {
+    let bench = Bench::new().await;
+    let secret = json!({"s3.access-key-id": "id", "s3.secret-access-key": "hush", "team": "a"});
+    let body = json!({"name": "two", "location": "s3://bucket/two", "properties": secret});
+    let created = bench.create(body, "").await;
+    assert_eq!(created.status, StatusCode::OK, "{}", created.text);
+    assert_eq!(created.json()["location"], "s3://bucket/two");
+    assert!(!created.text.contains("hush"));
+    assert_eq!(
+        bench.get("/v1/catalogs/default.two").await.json(),
+        created.json()
+    );
+
+    let listed = bench.get("/v1/catalogs").await.json();
+    let names: Vec<_> = listed["catalogs"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|catalog| catalog["name"].clone())
+        .collect();
+    assert_eq!(names, ["lake", "two"]);
+
+    let dropped = bench
+        .ask(Method::DELETE, "/v1/catalogs/two", None, "")
+        .await;
+    assert_eq!(dropped.status, StatusCode::NO_CONTENT);
+    let gone = bench.get("/v1/catalogs/two").await;
+    assert_eq!(gone.code(), (404, "NOT_FOUND".into()));
+}
+
+#[tokio::test]
+async fn a_catalog_without_a_location_gets_a_folder_of_its_own() {
+    let bench = Bench::new().await;
+    let created = bench.create(json!({"name": "two"}), "").await.json();
+    let location = created["location"].as_str().expect("a location");
+    assert!(location.ends_with("/catalogs/default.two"), "{location}");
+}
+
+#[tokio::test]
+async fn a_repeated_request_gets_its_first_answer_and_another_one_under_its_key_is_refused() {
+    let bench = Bench::new().await;
+    let first = bench.create(json!({"name": "two"}), "k1").await;
+    let second = bench.create(json!({"name": "two"}), "k1").await;
+    assert_eq!((second.status, second.json()), (first.status, first.json()));
+    let other = bench.create(json!({"name": "three"}), "k1").await;
+    assert_eq!(other.code(), (422, "KEY_REUSED".into()));
+    let taken = bench.create(json!({"name": "two"}), "k2").await;
+    assert_eq!(taken.code(), (409, "ALREADY_EXISTS".into()));
+
+    let done = bench.get("/v1/operations/k1").await.json();
+    assert_eq!(
+        (&done["state"], &done["status"]),
+        (&json!("DONE"), &json!(200))
+    );
+    let refused = bench.get("/v1/operations/k2").await.json();
+    assert_eq!(refused["status"], 409);
+    assert_eq!(refused["answer"]["error"]["code"], "ALREADY_EXISTS");
+    let unknown = bench.get("/v1/operations/k3").await;
+    assert_eq!(unknown.code(), (404, "NOT_FOUND".into()));
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_named() {
+    let bench = Bench::new().await;
+    for (body, named) in [
+        (json!({"name": 7}), "`name`"),
+        (json!({"name": "x", "colour": "red"}), "`colour`"),
+        (json!({"name": "a b"}), "`name`"),
+        (json!({"name": "x", "store": "other"}), "`store`"),
+    ] {
+        let answer = bench.create(body, "").await;
+        assert_eq!(answer.code(), (400, "INVALID_INPUT".into()));
+        assert!(answer.text.contains(named), "{}", answer.text);
+    }
+}
+
+#[tokio::test]
+async fn a_reader_of_changes_that_goes_on_misses_none_and_gets_none_twice() {
+    let bench = Bench::new().await;
+    for name in ["b", "c", "d"] {
+        bench.create(json!({"name": name}), "").await;
+    }
+    let mut seen = Vec::new();
+    let mut after = String::new();
+    loop {
+        let path = format!("/v1/changes?limit=1&after={after}");
+        let page = bench.get(&path).await.json();
+        after = page["next"].as_str().expect("a cursor").to_owned();
+        match page["changes"].as_array().expect("a list").as_slice() {
+            [] => break,
+            changes => seen.extend(changes.iter().map(|change| change["key"]["name"].clone())),
+        }
+    }
+    assert_eq!(seen, ["default", "lake", "b", "c", "d"]);
+    bench.create(json!({"name": "e"}), "").await;
+    let page = bench
+        .get(&format!("/v1/changes?after={after}"))
+        .await
+        .json();
+    let change = &page["changes"][0];
+    assert_eq!(page["changes"].as_array().map(Vec::len), Some(1));
+    assert_eq!(
+        (&change["kind"], &change["type"]),
+        (&json!("CREATE"), &json!("catalog"))
+    );
+    assert!(change["revision"].is_string() && change["partition"].is_string());
+}
+
+#[tokio::test]
+async fn changes_hold_no_secrets_and_can_be_asked_for_by_name() {
+    let bench = Bench::new().await;
+    let secret = json!({"s3.access-key-id": "id", "s3.secret-access-key": "hush"});
+    let body = json!({"name": "two", "location": "s3://bucket/two", "properties": secret});
+    bench.create(body, "").await;
+    let all = bench.get("/v1/changes").await;
+    assert!(all.text.contains("s3.secret-access-key") && !all.text.contains("hush"));
+    let below = bench.get("/v1/changes?partition=lake").await.json();
+    assert_eq!(below["changes"], json!([]));
+    let unknown = bench.get("/v1/changes?partition=lake.nothing").await;
+    assert_eq!(unknown.code(), (404, "NOT_FOUND".into()));
+    for query in [
+        "after=nonsense",
+        "limit=0",
+        "partition=a.b.c.d",
+        "colour=red",
+    ] {
+        let refused = bench.get(&format!("/v1/changes?{query}")).await;
+        assert_eq!(refused.code(), (400, "INVALID_INPUT".into()), "{query}");
+    }
+}
+
+#[tokio::test]
+async fn who_waits_for_news_is_let_go_when_the_server_stops_and_it_is_no_longer_ready() {
+    let bench = Bench::new().await;
+    assert_eq!(bench.get("/health/ready").await.status, StatusCode::OK);
+    let next = bench.get("/v1/changes").await.json()["next"].clone();
+    bench.stopping.cancel();
+    let path = format!(
+        "/v1/changes?wait=30000&after={}",
+        next.as_str().expect("a cursor")
+    );
+    assert_eq!(bench.get(&path).await.json()["changes"], json!([]));
+    let ready = bench.get("/health/ready").await;
+    assert_eq!(ready.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(bench.get("/health/live").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn the_openapi_document_has_our_calls_and_names_the_iceberg_routes() {
+    let bench = Bench::new().await;
+    let document = bench.get("/openapi.json").await.json();
+    for path in [
+        "/v1/catalogs",
+        "/v1/changes",
+        "/v1/operations/{key}",
+        "/version",
+    ] {
+        assert!(document["paths"][path]["get"].is_object(), "{path}");
+    }
+    let iceberg = &document["paths"]["/iceberg/v1/{prefix}/namespaces"];
+    assert!(iceberg["get"].is_object());
+}
+
+#[tokio::test]
+async fn the_start_page_shows_the_address_it_was_asked_under_and_nothing_else_of_the_caller() {
+    let bench = Bench::new().await;
+    let page = |host: &'static str| {
+        let request = Request::get("/").header("host", host).body(Body::empty());
+        bench.router.clone().oneshot(request.expect("a request"))
+    };
+    let text = |response: http::Response<Body>| async {
+        let bytes = to_bytes(response.into_body(), usize::MAX)
+            .await
+            .expect("a body");
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let shown = text(page("lake.example:8181").await.expect("an answer")).await;
+    assert!(shown.contains("http://lake.example:8181/iceberg"));
+    let shown = text(page("<script>").await.expect("an answer")).await;
+    assert!(!shown.contains("<script>"));
+}
