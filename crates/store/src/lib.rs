@@ -16,22 +16,32 @@ mod audit;
 mod codec;
 mod entry;
 mod error;
+#[cfg(feature = "testing")]
+pub mod fault;
 mod interface;
+mod open;
 mod operation;
 mod partition;
+mod postgres;
 mod read;
 mod revision;
 mod schema;
 mod segment;
 mod sqlite;
+#[cfg(feature = "testing")]
+pub mod suite;
 mod task;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod write;
 
 pub use entry::{BranchId, Class, Entry, Key, Kind, ObjectId};
 pub use error::{ConflictReason, StoreError};
 pub use interface::{Store, Transaction, Violation};
+pub use open::{OpenOptions, open};
 pub use operation::{OperationRecord, OperationState};
 pub use partition::{PartitionId, PartitionKind, PartitionRow, PartitionState};
+pub use postgres::{LockMode, PostgresOptions, PostgresStore};
 pub use read::{Answer, At, Feed, FeedPosition, Leaf, Path, Read, Resolved};
 pub use revision::{CommitId, Revision, StoreTime};
 pub use sqlite::{SqliteOptions, SqliteStore};

@@ -1,0 +1,13 @@
+//! A decorator that makes things go wrong at named calls, for tests.
+//!
+//! A call has two points: before it reaches the engine, and after the engine did it. At either,
+//! once or at random, there can be an error, a lost answer, a pause or a crash. Calls of the store
+//! have the names of its methods (`begin`, `read`, `resolve`, `feed`, …), calls of a transaction
+//! too, but for `tx.read`.
+
+mod points;
+mod store;
+mod transaction;
+
+pub use points::{Fault, Faults, Pause, When};
+pub use store::FaultStore;

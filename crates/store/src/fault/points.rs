@@ -1,0 +1,210 @@
+//! Which fault happens where.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use tokio::sync::Semaphore;
+
+use crate::error::{ConflictReason, StoreError};
+
+/// On which side of the engine's work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum When {
+    /// Before the engine is called.
+    Before,
+    /// After the engine did it, whatever came of it.
+    After,
+}
+
+/// What happens.
+pub enum Fault {
+    /// The caller gets this error. Before the call only: the engine isn't called.
+    Error(StoreError),
+    /// The request (before) or its answer (after) is lost: [`StoreError::Unknown`] for what
+    /// changes something, [`ConflictReason::ConnectionLost`] for the rest.
+    LostAnswer,
+    /// Something of the test's own, such as a panic or the end of the process.
+    Crash(Box<dyn FnOnce() + Send>),
+}
+
+enum Effect {
+    Fault(Fault),
+    Pause(Arc<PauseState>),
+}
+
+#[derive(Debug)]
+struct PauseState {
+    arrived: Semaphore,
+    resumed: Semaphore,
+}
+
+/// A call that stops at a point until the test lets it go on.
+#[derive(Debug)]
+pub struct Pause(Arc<PauseState>);
+
+impl Pause {
+    /// Waits until the call has come to the point.
+    pub async fn arrived(&self) {
+        if let Ok(permit) = self.0.arrived.acquire().await {
+            permit.forget();
+        }
+    }
+
+    /// Lets the call go on, also if it has yet to come.
+    pub fn resume(&self) {
+        self.0.resumed.add_permits(1);
+    }
+}
+
+struct Rule {
+    call: &'static str,
+    when: When,
+    hits_left: usize,
+    effect: Effect,
+}
+
+struct Dice {
+    random: StdRng,
+    probability: f64,
+}
+
+#[derive(Default)]
+struct State {
+    rules: Vec<Rule>,
+    dice: Option<Dice>,
+    hits: HashMap<(&'static str, When), usize>,
+}
+
+/// The plan of what goes wrong; clones share it.
+#[derive(Clone, Default)]
+pub struct Faults {
+    state: Arc<Mutex<State>>,
+    clock_shift: Arc<AtomicI64>,
+}
+
+/// What a point makes of a call.
+pub(super) enum Verdict {
+    GoOn,
+    Error(StoreError),
+    Lost,
+}
+
+impl Faults {
+    /// Nothing goes wrong yet.
+    pub fn new() -> Faults {
+        Faults::default()
+    }
+
+    /// The `nth` time from now (1 is the next) that `call` comes to this point.
+    pub fn at(&self, call: &'static str, when: When, nth: usize, fault: Fault) {
+        self.add(call, when, nth, Effect::Fault(fault));
+    }
+
+    /// Stops the `nth` `call` from now at this point.
+    pub fn pause(&self, call: &'static str, when: When, nth: usize) -> Pause {
+        let state = Arc::new(PauseState {
+            arrived: Semaphore::new(0),
+            resumed: Semaphore::new(0),
+        });
+        self.add(call, when, nth, Effect::Pause(Arc::clone(&state)));
+        Pause(state)
+    }
+
+    /// From now on each point of each call loses its request or answer with this probability.
+    pub fn random(&self, seed: u64, probability: f64) {
+        self.lock().dice = Some(Dice {
+            random: StdRng::seed_from_u64(seed),
+            probability,
+        });
+    }
+
+    /// No more faults at random.
+    pub fn calm(&self) {
+        self.lock().dice = None;
+    }
+
+    /// Moves the store's time as the caller sees it. Leases and expiry inside the engine keep the
+    /// engine's own.
+    pub fn shift_clock(&self, micros: i64) {
+        self.clock_shift.store(micros, Ordering::SeqCst);
+    }
+
+    /// How often `call` came to this point.
+    pub fn hits(&self, call: &'static str, when: When) -> usize {
+        self.lock().hits.get(&(call, when)).copied().unwrap_or(0)
+    }
+
+    pub(super) fn clock_shift(&self) -> i64 {
+        self.clock_shift.load(Ordering::SeqCst)
+    }
+
+    fn add(&self, call: &'static str, when: When, nth: usize, effect: Effect) {
+        self.lock().rules.push(Rule {
+            call,
+            when,
+            hits_left: nth.max(1),
+            effect,
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) async fn pass(&self, call: &'static str, when: When) -> Verdict {
+        match self.hit(call, when) {
+            None => Verdict::GoOn,
+            Some(Effect::Fault(Fault::Error(error))) => Verdict::Error(error),
+            Some(Effect::Fault(Fault::LostAnswer)) => Verdict::Lost,
+            Some(Effect::Fault(Fault::Crash(crash))) => {
+                crash();
+                Verdict::GoOn
+            }
+            Some(Effect::Pause(pause)) => {
+                pause.arrived.add_permits(1);
+                if let Ok(permit) = pause.resumed.acquire().await {
+                    permit.forget();
+                }
+                Verdict::GoOn
+            }
+        }
+    }
+
+    fn hit(&self, call: &'static str, when: When) -> Option<Effect> {
+        let mut state = self.lock();
+        *state.hits.entry((call, when)).or_default() += 1;
+        let mut due = None;
+        for (index, rule) in state.rules.iter_mut().enumerate() {
+            if rule.call == call && rule.when == when {
+                rule.hits_left -= usize::from(rule.hits_left > 0);
+                if rule.hits_left == 0 && due.is_none() {
+                    due = Some(index);
+                }
+            }
+        }
+        if let Some(index) = due {
+            return Some(state.rules.remove(index).effect);
+        }
+        let dice = state.dice.as_mut()?;
+        let is_lost = dice.random.random_bool(dice.probability);
+        is_lost.then_some(Effect::Fault(Fault::LostAnswer))
+    }
+}
+
+/// What the caller of something that changes nothing, or that was not committed, sees.
+pub(super) fn connection_lost() -> StoreError {
+    StoreError::Conflict {
+        reason: ConflictReason::ConnectionLost,
+        detail: "injected: the connection was lost".to_owned(),
+    }
+}
+
+/// What the caller of something that commits sees.
+pub(super) fn unknown() -> StoreError {
+    StoreError::Unknown {
+        detail: "injected: the answer was lost".to_owned(),
+    }
+}

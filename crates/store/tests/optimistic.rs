@@ -1,0 +1,28 @@
+//! The behaviour of every store, on PostgreSQL.
+
+use std::sync::Arc;
+
+use anabranch_store::fault::{FaultStore, Faults};
+use anabranch_store::testing::with_postgres_store;
+use anabranch_store::{LockMode, Store};
+
+const MODE: LockMode = LockMode::Optimistic;
+
+async fn with_store<F: Future<Output = ()>>(test: impl FnOnce(Arc<dyn Store>) -> F) {
+    with_postgres_store(MODE, test).await;
+}
+
+async fn with_faulty_store<F: Future<Output = ()>>(test: impl FnOnce(Arc<dyn Store>) -> F) {
+    let faults = Faults::new();
+    faults.random(7, 0.1);
+    with_postgres_store(MODE, |store| test(Arc::new(FaultStore::new(store, faults)))).await;
+}
+
+mod bare {
+    anabranch_store::store_suite!(super::with_store);
+    anabranch_store::calm_suite!(super::with_store);
+}
+
+mod losing_answers {
+    anabranch_store::store_suite!(super::with_faulty_store);
+}
