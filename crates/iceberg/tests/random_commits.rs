@@ -56,12 +56,12 @@ fn any_type() -> impl Strategy<Value = Value> {
     })
 }
 
-/// One update with small numbers, so that they hit and miss each other.
-fn any_update() -> impl Strategy<Value = Value> {
+/// One update, or an append to `main`, with small numbers, so that they hit and miss each other.
+fn any_updates() -> impl Strategy<Value = Vec<Value>> {
     let id = -1_i64..6;
     let small = -1_i32..4;
-    let name = prop_oneof![Just("main"), Just("dev"), Just("tag")];
-    let update = prop_oneof![
+    let name = prop_oneof![4 => Just("main"), 1 => Just("dev"), 1 => Just("tag")];
+    let snapshots = prop_oneof![
         (id.clone(), id.clone(), 0_i64..12, -30_i64..60, any_json()).prop_map(|(id, parent, number, skew_ms, unknown)| {
             let mut snapshot = snapshot(id, parent.max(0), number);
             snapshot["timestamp-ms"] = json!(NOW_MS + skew_ms);
@@ -77,6 +77,8 @@ fn any_update() -> impl Strategy<Value = Value> {
         name.prop_map(|name| json!({"action": "remove-snapshot-ref", "ref-name": name})),
         prop::collection::vec(id.clone(), 0..3)
             .prop_map(|ids| json!({"action": "remove-snapshots", "snapshot-ids": ids})),
+    ];
+    let others = prop_oneof![
         (prop::collection::vec(1_i32..5, 1..4), any_json()).prop_map(|(ids, unknown)| {
             let ids: HashSet<i32> = ids.into_iter().collect();
             let field = |id: &i32| json!({"id": id, "name": format!("f{id}"), "required": false, "type": "date"});
@@ -104,7 +106,18 @@ fn any_update() -> impl Strategy<Value = Value> {
             "blob-metadata": [], "x-unknown": unknown}})),
         id.prop_map(|id| json!({"action": "remove-statistics", "snapshot-id": id})),
     ];
-    update.boxed()
+    let append = (0_i64..12, 0_i64..40, -30_i64..60).prop_map(|(id, number, skew_ms)| {
+        let mut snapshot = snapshot(id, 0, number);
+        snapshot["timestamp-ms"] = json!(NOW_MS + skew_ms);
+        snapshot["first-row-id"] = json!(number * 10);
+        snapshot["added-rows"] = json!(number);
+        vec![add(snapshot), set_branch("main", id)]
+    });
+    prop_oneof![
+        append,
+        snapshots.prop_map(|update| vec![update]),
+        others.prop_map(|update| vec![update])
+    ]
 }
 
 fn assert_invariants(before: &TableMetadata, after: &TableMetadata) {
@@ -171,7 +184,7 @@ proptest! {
     #[test]
     fn commits_keep_a_table_readable(
         version in 1_u8..4,
-        commits in prop::collection::vec(prop::collection::vec(any_update(), 1..6), 1..12),
+        commits in prop::collection::vec(prop::collection::vec(any_updates(), 1..6), 1..12),
     ) {
         let mut metadata = table(version);
         for (round, changes) in (1_i64..).zip(commits) {
@@ -182,7 +195,7 @@ proptest! {
             };
             // Updates that would make the commit fail are left out, so that most commits do something.
             let mut accepted: Vec<TableUpdate> = Vec::new();
-            for update in updates(json!(changes)) {
+            for update in updates(json!(changes.concat())) {
                 accepted.push(update);
                 match apply(Some(&metadata), &accepted, &context) {
                     Ok(after) => assert_invariants(&metadata, &after),
