@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anabranch_store::{PartitionId, Read, Store, StoreError};
+use anabranch_store::{ConflictReason, PartitionId, Read, Store, StoreError};
 use futures::FutureExt;
 use rand::Rng;
 use serde::de::DeserializeOwned;
@@ -256,6 +256,7 @@ impl Core {
     /// Tries a batch until every command in it has an answer.
     async fn run_until_known(&self, mut batch: Vec<Submission>) {
         let mut lost = 0;
+        let mut same_key = 0;
         loop {
             let partitions: BTreeSet<PartitionId> = batch
                 .iter()
@@ -291,21 +292,24 @@ impl Core {
                 End::Unknown { witness: None, .. } => lost += 1,
                 End::NotApplied(error @ StoreError::Conflict { reason, .. }) => {
                     lost += 1;
+                    same_key += u32::from(reason == ConflictReason::UniqueKey);
                     let label = format!("{reason:?}");
                     metrics::counter!("anabranch_retries_total", "reason" => label).increment(1);
                     tracing::debug!(%error, lost, "batch lost a race");
                 }
                 End::NotApplied(error) => {
-                    let isolated = matches!(error, StoreError::Failed { .. }) && batch.len() > 1;
-                    if !isolated {
+                    let one_of_many = matches!(error, StoreError::Failed { .. });
+                    if !one_of_many || batch.len() == 1 {
                         return self.reply_same(batch, RunError::from_store(&error));
                     }
-                    tracing::warn!(%error, "batch failed; its commands are run one by one");
-                    for submission in batch {
-                        Box::pin(self.run_until_known(vec![submission])).await;
-                    }
-                    return;
+                    tracing::warn!(%error, "a command of a batch fails");
+                    return self.run_one_by_one(batch).await;
                 }
+            }
+            // A key of an operation is found by the next attempt; one that stays in the way is
+            // the matter of a single command.
+            if same_key > 2 && batch.len() > 1 {
+                return self.run_one_by_one(batch).await;
             }
             if lost >= self.config.attempts {
                 return self.reply_same(batch, RunError::Overloaded);
@@ -313,6 +317,13 @@ impl Core {
             if lost > 0 {
                 pause(self.config.backoff, lost).await;
             }
+        }
+    }
+
+    /// So that a command that can't be written doesn't take the others along.
+    async fn run_one_by_one(&self, batch: Vec<Submission>) {
+        for submission in batch {
+            Box::pin(self.run_until_known(vec![submission])).await;
         }
     }
 

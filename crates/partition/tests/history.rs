@@ -1,0 +1,246 @@
+//! History: pinned reads, the row cache, the feed, the horizon.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_partition::{Config, Cursor, Reason};
+use anabranch_store::fault::{Fault, When};
+use anabranch_store::{Revision, Store, StoreError};
+use futures::future::join_all;
+
+use support::{Increment, Server, is_refused, key, partition};
+
+on_every_engine![
+    a_pinned_read_always_answers_the_same,
+    a_revision_in_the_future_is_refused,
+    the_difference_of_two_revisions_is_what_was_changed_between,
+    rows_that_another_server_changed_are_not_taken_from_the_cache,
+    rows_of_a_failed_commit_are_forgotten,
+    cache_on_and_off_give_the_same_answers,
+    a_consumer_that_resumes_misses_none_and_gets_none_twice,
+    below_the_horizon_everything_is_refused,
+    a_consumer_that_has_seen_everything_survives_pruning,
+];
+
+async fn a_pinned_read_always_answers_the_same(store: Arc<dyn Store>) {
+    let servers = [Server::over(&store), Server::over(&store)];
+    let (p, q) = (partition(1), partition(2));
+    servers[0].found(p).await;
+    servers[0].found(q).await;
+    let (a, b) = (key(p, "a"), key(q, "b"));
+    servers[0].put(&b, "old").await.unwrap();
+    // A revision of p, not yet reached by q's clock.
+    let revision = servers[0].put(&a, "x").await.unwrap().revision;
+    let first = servers[1].body_at(&b, revision).await.unwrap();
+    servers[0].faults.shift_clock(-3_600_000_000);
+    let later = servers[0].put(&b, "new").await.unwrap().revision;
+    assert!(later > revision, "a commit after the read lies behind it");
+    let second = servers[1].body_at(&b, revision).await.unwrap();
+    assert_eq!(
+        (first.as_deref(), second.as_deref()),
+        (Some("old"), Some("old"))
+    );
+}
+
+async fn a_revision_in_the_future_is_refused(store: Arc<dyn Store>) {
+    let server = Server::over(&store);
+    let p = partition(1);
+    server.found(p).await;
+    let a = key(p, "a");
+    let revision = server.put(&a, "1").await.unwrap().revision;
+    let future = Revision(revision.0 + (3_600_000_000 << 12));
+    let answer = server.body_at(&a, future).await;
+    assert!(is_refused(&answer, Reason::InvalidInput));
+}
+
+async fn the_difference_of_two_revisions_is_what_was_changed_between(store: Arc<dyn Store>) {
+    let server = Server::over(&store);
+    let p = partition(1);
+    server.found(p).await;
+    let a = key(p, "a");
+    let from = server.put(&a, "1").await.unwrap().revision;
+    let to = server.put(&a, "2").await.unwrap().revision;
+    server.put(&a, "3").await.unwrap();
+    let changes = server
+        .partitions
+        .changes_between(p, from, to, None, 100)
+        .await
+        .unwrap();
+    let bodies: Vec<_> = changes
+        .iter()
+        .map(|change| (change.before.as_deref(), change.after.as_deref()))
+        .collect();
+    assert_eq!(bodies, [(Some("1"), Some("2"))]);
+}
+
+async fn rows_that_another_server_changed_are_not_taken_from_the_cache(store: Arc<dyn Store>) {
+    let servers = [Server::over(&store), Server::over(&store)];
+    let p = partition(1);
+    servers[0].found(p).await;
+    let counter = key(p, "counter");
+    let reads_before = servers[0].faults.hits("tx.read", When::Before);
+    for turn in [0, 1, 0, 0, 1, 1, 0] {
+        let run = servers[turn].run(vec![p], Increment(counter.clone()));
+        run.await.unwrap();
+    }
+    assert_eq!(servers[0].body(&counter).await.as_deref(), Some("7"));
+    // The cache was in use: the third command of server 0 came straight after its second.
+    let reads = servers[0].faults.hits("tx.read", When::Before) - reads_before;
+    assert_eq!(reads, 3, "four commands, three reads under the lock");
+}
+
+async fn rows_of_a_failed_commit_are_forgotten(store: Arc<dyn Store>) {
+    let servers = [Server::over(&store), Server::over(&store)];
+    let p = partition(1);
+    servers[0].found(p).await;
+    let counter = key(p, "counter");
+    servers[0]
+        .run(vec![p], Increment(counter.clone()))
+        .await
+        .unwrap();
+    let error = StoreError::Failed {
+        detail: "injected".to_owned(),
+    };
+    servers[0].faults.shift_clock(-3_600_000_000);
+    servers[1].faults.shift_clock(-3_600_000_000);
+    servers[0]
+        .faults
+        .at("commit", When::Before, 1, Fault::Error(error));
+    assert!(
+        servers[0]
+            .run(vec![p], Increment(counter.clone()))
+            .await
+            .is_err()
+    );
+    // Both would carry clock + 1: only the commit's id tells them apart.
+    servers[1]
+        .run(vec![p], Increment(counter.clone()))
+        .await
+        .unwrap();
+    let third = servers[0].run(vec![p], Increment(counter.clone())).await;
+    assert_eq!(third.unwrap().outcome, 3);
+}
+
+async fn cache_on_and_off_give_the_same_answers(store: Arc<dyn Store>) {
+    let off = Config {
+        cached_rows: 0,
+        ..Config::default()
+    };
+    let servers = [Server::over(&store), Server::with(&store, off)];
+    let p = partition(1);
+    servers[0].found(p).await;
+    for turn in 0..20 {
+        let counter = key(p, &format!("c{}", turn % 3));
+        let run = servers[turn % 2].run(vec![p], Increment(counter));
+        assert_eq!(run.await.unwrap().outcome as usize, turn / 3 + 1);
+    }
+}
+
+async fn a_consumer_that_resumes_misses_none_and_gets_none_twice(store: Arc<dyn Store>) {
+    let servers: Vec<_> = (0..3).map(|_| Server::over(&store)).collect();
+    let ids = [partition(1), partition(2)];
+    for id in ids {
+        servers[0].found(id).await;
+    }
+    let writers = async {
+        let runs = (0..120).map(|n| {
+            let id = ids[n % 2];
+            servers[n % 3].run(vec![id], Increment(key(id, &format!("c{}", n % 5))))
+        });
+        join_all(runs).await.into_iter().for_each(|answer| {
+            answer.unwrap();
+        });
+    };
+    let reader = async {
+        let mut seen = Vec::new();
+        let mut cursor: Option<Cursor> = None;
+        while seen.len() < 124 {
+            let page = servers[2]
+                .partitions
+                .feed(None, cursor.as_ref(), 7, Duration::from_secs(5))
+                .await
+                .unwrap();
+            assert!(
+                !page.changes.is_empty(),
+                "the feed ended after {}",
+                seen.len()
+            );
+            seen.extend(page.changes);
+            // A consumer remembers the text.
+            cursor = Some(Cursor::decode(&page.next.encode()).unwrap());
+            if seen.len() >= 122 {
+                break;
+            }
+        }
+        seen
+    };
+    let ((), seen) = tokio::join!(writers, reader);
+    let mut places: Vec<_> = seen
+        .iter()
+        .map(|change| (change.key.partition, change.revision, change.place))
+        .collect();
+    for id in ids {
+        let own: Vec<_> = places.iter().filter(|place| place.0 == id).collect();
+        assert!(
+            own.is_sorted(),
+            "changes of one partition come in their order"
+        );
+    }
+    let count = places.len();
+    places.sort();
+    places.dedup();
+    assert_eq!((places.len(), count), (122, 122));
+}
+
+async fn below_the_horizon_everything_is_refused(store: Arc<dyn Store>) {
+    let server = Server::over(&store);
+    let p = partition(1);
+    server.found(p).await;
+    let a = key(p, "a");
+    let old = server.put(&a, "1").await.unwrap().revision;
+    let page = server
+        .partitions
+        .feed(Some(p), None, 1, Duration::ZERO)
+        .await;
+    let cursor = page.unwrap().next;
+    server.put(&a, "2").await.unwrap();
+    server.put(&a, "3").await.unwrap();
+    server.partitions.prune(p, Duration::ZERO).await.unwrap();
+    assert!(is_refused(&server.body_at(&a, old).await, Reason::Gone));
+    let feed = server
+        .partitions
+        .feed(Some(p), Some(&cursor), 10, Duration::ZERO);
+    assert!(is_refused(&feed.await, Reason::Gone));
+    let changes = server.partitions.changes_between(p, old, old, None, 10);
+    assert!(is_refused(&changes.await, Reason::Gone));
+    assert_eq!(server.body(&a).await.as_deref(), Some("3"));
+}
+
+async fn a_consumer_that_has_seen_everything_survives_pruning(store: Arc<dyn Store>) {
+    let server = Server::over(&store);
+    let p = partition(1);
+    server.found(p).await;
+    let a = key(p, "a");
+    server.put(&a, "1").await.unwrap();
+    let last = server.put(&a, "2").await.unwrap().revision;
+    let page = server
+        .partitions
+        .feed(Some(p), None, 10, Duration::ZERO)
+        .await;
+    let cursor = page.unwrap().next;
+    // The clock moves on without a change.
+    server.body_at(&a, Revision(last.0 + 1)).await.unwrap();
+    server.partitions.prune(p, Duration::ZERO).await.unwrap();
+    let feed = server
+        .partitions
+        .feed(Some(p), Some(&cursor), 10, Duration::ZERO);
+    assert_eq!(feed.await.unwrap().changes, []);
+    server.put(&a, "3").await.unwrap();
+    let feed = server
+        .partitions
+        .feed(Some(p), Some(&cursor), 10, Duration::ZERO);
+    assert_eq!(feed.await.unwrap().changes.len(), 1);
+}
