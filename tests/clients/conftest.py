@@ -44,3 +44,14 @@ def three_servers(request: pytest.FixtureRequest, postgres_url: str, tmp_path: P
     """Three servers on one PostgreSQL."""
     with serving(postgres_store(postgres_url, request.param, tmp_path), 3, tmp_path) as servers:
         yield servers
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item):
+    """The report of a failed test shows how its servers' logs end."""
+    report = yield
+    if report.failed and (folder := item.funcargs.get("tmp_path")):
+        for log in sorted(folder.glob("server-*.log")):
+            last_lines = log.read_text(errors="replace").splitlines()[-30:]
+            report.sections.append((log.name, "\n".join(last_lines)))
+    return report

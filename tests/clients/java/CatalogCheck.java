@@ -114,8 +114,8 @@ public class CatalogCheck {
     expectThrown(NoSuchNamespaceException.class, () -> catalog.loadNamespaceMetadata(Namespace.of("missing")));
     expectThrown(NoSuchNamespaceException.class, () -> catalog.listTables(Namespace.of("missing")));
     expectThrown(NoSuchNamespaceException.class, () -> catalog.listNamespaces(Namespace.of("missing")));
-    expectThrown(
-        NoSuchNamespaceException.class, () -> catalog.createNamespace(Namespace.of("missing", "child")));
+    expectThrown(RuntimeException.class, () -> catalog.createNamespace(Namespace.of("missing", "child")));
+    expect(!catalog.namespaceExists(Namespace.of("missing", "child")), "a parent is never made on the way");
   }
 
   private void tables() {
