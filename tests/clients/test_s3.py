@@ -1,5 +1,6 @@
 """A catalog on S3, played by moto on the loopback interface."""
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -25,6 +26,7 @@ class Storage:
 
 @pytest.fixture
 def storage() -> Iterator[Storage]:
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # It prints every request.
     moto = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     moto.start()
     host, port = moto.get_host_and_port()
