@@ -31,5 +31,5 @@ pub use name::{DEFAULT_METALAKE, Identifier, Namespace, Warehouse};
 pub use service::{
     Caller, Catalog, CatalogInfo, Changed, Committed, Content, Document, JobReport, Limits,
     Listing, NamespaceInfo, NewCatalog, NewTable, NewView, Page, Pointer, PointerKind, TableChange,
-    reference_revision,
+    Unregistered, reference_revision,
 };

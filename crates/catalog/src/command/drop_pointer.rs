@@ -34,7 +34,8 @@ pub(crate) struct Purge {
 }
 
 impl Command for DropPointer {
-    type Outcome = ();
+    /// What stood there last.
+    type Outcome = PointerBody;
 
     fn name(&self) -> &'static str {
         "drop_table"
@@ -52,7 +53,7 @@ impl Command for DropPointer {
             .collect()
     }
 
-    fn apply(&self, view: &mut View<'_>, _: &Context<'_>) -> Result<(), Stop> {
+    fn apply(&self, view: &mut View<'_>, _: &Context<'_>) -> Result<PointerBody, Stop> {
         self.database.guard(view, Subject::Namespace)?;
         let scope = self.identifier.namespace.scope();
         guard_scope(view, &self.database, &scope)?;
@@ -69,12 +70,12 @@ impl Command for DropPointer {
             let purge = Purge {
                 catalog: self.catalog.clone(),
                 object: entry.object,
-                location: pointer.location,
-                metadata_location: pointer.metadata_location,
+                location: pointer.location.clone(),
+                metadata_location: pointer.metadata_location.clone(),
             };
             let body = serde_json::to_string(&purge).unwrap_or_default();
             view.add_task(PURGE_TASK, body, delay_micros);
         }
-        Ok(())
+        Ok(pointer)
     }
 }

@@ -2,6 +2,7 @@
 
 use anabranch_partition::{Command, Context, Refusal, Stop, View};
 use anabranch_store::Read;
+use serde_json::Value;
 
 /// The refusal was true of a state that stood after the request arrived; what is left to do is to
 /// give it again to whoever repeats the request. An earlier answer under the key wins.
@@ -10,7 +11,8 @@ pub(crate) struct Refuse {
 }
 
 impl Command for Refuse {
-    type Outcome = ();
+    /// Of whichever command was accepted under the key.
+    type Outcome = Value;
 
     fn name(&self) -> &'static str {
         "refuse"
@@ -20,7 +22,7 @@ impl Command for Refuse {
         Vec::new()
     }
 
-    fn apply(&self, _: &mut View<'_>, _: &Context<'_>) -> Result<(), Stop> {
+    fn apply(&self, _: &mut View<'_>, _: &Context<'_>) -> Result<Value, Stop> {
         Err(Stop::Refuse(self.refusal.clone()))
     }
 }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use anabranch_partition::{Accepted, Command, OperationKey, Request, RunError};
 use anabranch_store::PartitionId;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::error::CatalogError;
 use crate::service::Core;
@@ -61,14 +63,14 @@ impl Core {
             .await
     }
 
-    /// Records a refusal that was found outside the lock, if the request has a key. `Ok` means
-    /// that an earlier, accepted answer stands under the key.
+    /// Records a refusal that was found outside the lock, if the request has a key. `Ok` is an
+    /// earlier, accepted answer that stands under the key.
     pub(crate) async fn refuse(
         &self,
         caller: &Caller,
         partitions: Vec<PartitionId>,
         error: CatalogError,
-    ) -> Result<Accepted<()>, CatalogError> {
+    ) -> Result<Accepted<Value>, CatalogError> {
         let Some(refusal) = error.refusal() else {
             return Err(error);
         };
@@ -79,6 +81,20 @@ impl Core {
             refusal: refusal.clone(),
         };
         Ok(self.run(caller, partitions, command).await?)
+    }
+}
+
+/// What an earlier request under the same key was answered.
+pub(crate) fn earlier<T: DeserializeOwned>(
+    accepted: Accepted<Value>,
+) -> Result<Changed<T>, CatalogError> {
+    let revision = reference_revision(accepted.revision);
+    match serde_json::from_value(accepted.outcome) {
+        Ok(value) => Ok(Changed { value, revision }),
+        Err(error) => {
+            tracing::error!(%error, "a recorded answer has another shape than its command's");
+            Err(RunError::Failed.into())
+        }
     }
 }
 

@@ -31,7 +31,7 @@ pub use jobs::JobReport;
 pub use listing::{Listing, Page};
 pub use lookup::reference_revision;
 pub use namespaces::NamespaceInfo;
-pub use pointers::{Pointer, PointerKind};
+pub use pointers::{Pointer, PointerKind, Unregistered};
 pub use prepare::{Committed, TableChange};
 pub use tables::NewTable;
 pub use views::NewView;

@@ -12,7 +12,7 @@ use crate::command::{
 use crate::error::CatalogError;
 use crate::name::{Namespace, Warehouse};
 use crate::place::{container_key, nested_key, no_namespace};
-use crate::service::caller::{Caller, Changed, changed};
+use crate::service::caller::{Caller, Changed, changed, earlier};
 use crate::service::listing::{Listing, Page, Shelf};
 use crate::service::lookup::{
     FoundDatabase, found_catalog, found_database, namespace_path, reference_revision,
@@ -206,8 +206,7 @@ impl Catalog {
             Ok(database) => database,
             Err(error) => {
                 let partitions = vec![catalog.container.partition];
-                let earlier = self.core.refuse(caller, partitions, error).await?;
-                return Ok(changed(PropertiesChanged::default(), &earlier));
+                return earlier(self.core.refuse(caller, partitions, error).await?);
             }
         };
         let command = set_properties(namespace, catalog.container, database, removals, updates);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_files::StorageSettings;
-use anabranch_partition::{Refusal, Subject};
+use anabranch_partition::{Refusal, RunError, Subject};
 use anabranch_store::{Class, Entry, Kind, ObjectId, Resolved};
 
 use crate::body::{self, PointerBody};
@@ -11,7 +11,7 @@ use crate::command::{DropPointer, RenamePointer};
 use crate::error::CatalogError;
 use crate::name::{Identifier, Namespace, Warehouse};
 use crate::place::{no_namespace, not_found};
-use crate::service::caller::{Caller, Changed, changed};
+use crate::service::caller::{Caller, Changed, changed, earlier};
 use crate::service::document::Document;
 use crate::service::listing::{Listing, Page, Shelf};
 use crate::service::lookup::{found_catalog, found_database, reference_revision, table_path};
@@ -61,6 +61,15 @@ pub struct Pointer {
     pub settings: Arc<StorageSettings>,
     /// What the header `Anabranch-Revision` says.
     pub revision: String,
+}
+
+/// A table that was taken out of the catalog; its files are where they were.
+#[derive(Clone, Debug)]
+pub struct Unregistered {
+    /// Where its last metadata document lies.
+    pub metadata_location: String,
+    /// What that says.
+    pub document: Arc<Document>,
 }
 
 /// The pointer that a resolved path leads to.
@@ -173,6 +182,51 @@ impl Catalog {
         kind: PointerKind,
         purge: bool,
     ) -> Result<Changed<()>, CatalogError> {
+        let dropped = self.drop_standing(caller, warehouse, identifier, kind, purge);
+        let Changed { revision, .. } = dropped.await?;
+        let value = ();
+        Ok(Changed { value, revision })
+    }
+
+    /// Drops a table whose files stay, and answers the metadata that it had last: with every
+    /// commit that was applied before, and none can be applied after.
+    pub async fn unregister_table(
+        &self,
+        caller: &Caller,
+        warehouse: &Warehouse,
+        identifier: &Identifier,
+    ) -> Result<Changed<Unregistered>, CatalogError> {
+        let kind = PointerKind::Table;
+        let settings = self.core.catalog(warehouse).await?.settings;
+        // Read first: a table whose metadata can't be read stays, and mostly this is the document
+        // that is answered.
+        match self.core.pointer(warehouse, identifier, kind).await {
+            Ok(pointer) => drop(self.document(&pointer).await?),
+            // It may have been dropped by this very request; the drop knows.
+            Err(error) if error.refusal().is_some() => {}
+            Err(error) => return Err(error),
+        }
+        let dropped = self.drop_standing(caller, warehouse, identifier, kind, false);
+        let Changed { value, revision } = dropped.await?;
+        let metadata_location = value.metadata_location;
+        let document = self.core.document(&metadata_location, &settings).await;
+        // It is dropped, so no error may say that nothing was changed.
+        let document = document.map_err(|_| CatalogError::Run(RunError::Unknown))?;
+        let value = Unregistered {
+            metadata_location,
+            document,
+        };
+        Ok(Changed { value, revision })
+    }
+
+    async fn drop_standing(
+        &self,
+        caller: &Caller,
+        warehouse: &Warehouse,
+        identifier: &Identifier,
+        kind: PointerKind,
+        purge: bool,
+    ) -> Result<Changed<PointerBody>, CatalogError> {
         let core = &self.core;
         let resolved = core.resolve_one(table_path(warehouse, identifier)).await?;
         let catalog = found_catalog(warehouse, &resolved)?;
@@ -180,8 +234,7 @@ impl Catalog {
             Ok(database) => database,
             Err(error) => {
                 let partitions = vec![catalog.container.partition];
-                let earlier = core.refuse(caller, partitions, error).await?;
-                return Ok(changed((), &earlier));
+                return earlier(core.refuse(caller, partitions, error).await?);
             }
         };
         let retention = core.limits.history_retention.as_micros();
@@ -195,7 +248,7 @@ impl Catalog {
         };
         let partitions = vec![database.container.partition];
         let accepted = core.run(caller, partitions, command).await?;
-        Ok(changed((), &accepted))
+        Ok(changed(accepted.outcome.clone(), &accepted))
     }
 
     /// Renames a table or view, also into another namespace of the same warehouse.
