@@ -1,0 +1,110 @@
+//! Namespaces.
+
+use std::collections::BTreeSet;
+
+use anabranch_catalog::Namespace;
+use anabranch_http::{Json, Query, RequestContext};
+use axum::extract::State;
+
+use crate::App;
+use crate::answer::{Answered, at_revision, json, no_content};
+use crate::caller::caller;
+use crate::error::Problem;
+use crate::path::{InNamespace, InWarehouse, namespace_of};
+use crate::wire::listing::{ListNamespacesResponse, NamespacesQuery};
+use crate::wire::namespaces::{
+    CreateNamespaceRequest, NamespaceResponse, UpdatePropertiesRequest, UpdatePropertiesResponse,
+};
+
+/// Lists databases, or what stands directly below `parent`; an empty `parent` counts as absent.
+pub(crate) async fn list(
+    State(app): State<App>,
+    InWarehouse(warehouse): InWarehouse,
+    Query(query): Query<NamespacesQuery>,
+) -> Answered {
+    let parent = query.parent.as_deref().filter(|parent| !parent.is_empty());
+    let parent = parent.map(namespace_of).transpose()?;
+    let page = query.page();
+    let mut listing = app
+        .catalog
+        .list_namespaces(&warehouse, parent.as_ref(), &page)
+        .await?;
+    let revision = listing.revision.take();
+    let response = json(ListNamespacesResponse::from(listing));
+    Ok(match revision {
+        Some(revision) => at_revision(&revision, response),
+        None => response,
+    })
+}
+
+pub(crate) async fn create(
+    State(app): State<App>,
+    InWarehouse(warehouse): InWarehouse,
+    context: RequestContext,
+    Json { value, raw }: Json<CreateNamespaceRequest>,
+) -> Answered {
+    let namespace = Namespace::new(value.namespace)?;
+    let properties = value.properties.unwrap_or_default();
+    let caller = caller(&context, &raw);
+    let created = app
+        .catalog
+        .create_namespace(&caller, &warehouse, &namespace, properties)
+        .await?;
+    let body = NamespaceResponse::from(created.value);
+    Ok(at_revision(&created.revision, json(body)))
+}
+
+pub(crate) async fn load(
+    State(app): State<App>,
+    InNamespace(warehouse, namespace): InNamespace,
+) -> Answered {
+    let info = app.catalog.load_namespace(&warehouse, &namespace).await?;
+    let revision = info.revision.clone();
+    Ok(at_revision(&revision, json(NamespaceResponse::from(info))))
+}
+
+pub(crate) async fn exists(
+    State(app): State<App>,
+    InNamespace(warehouse, namespace): InNamespace,
+) -> Answered {
+    let info = app.catalog.load_namespace(&warehouse, &namespace).await?;
+    Ok(at_revision(&info.revision, no_content()))
+}
+
+pub(crate) async fn drop(
+    State(app): State<App>,
+    InNamespace(warehouse, namespace): InNamespace,
+    context: RequestContext,
+) -> Answered {
+    let caller = caller(&context, b"");
+    let dropped = app
+        .catalog
+        .drop_namespace(&caller, &warehouse, &namespace)
+        .await?;
+    Ok(at_revision(&dropped.revision, no_content()))
+}
+
+/// A key that is both to be removed and to be set is a 422.
+pub(crate) async fn change_properties(
+    State(app): State<App>,
+    InNamespace(warehouse, namespace): InNamespace,
+    context: RequestContext,
+    Json { value, raw }: Json<UpdatePropertiesRequest>,
+) -> Answered {
+    let updates = value.updates.unwrap_or_default();
+    // What is named twice is still one key.
+    let removals: BTreeSet<String> = value.removals.unwrap_or_default().into_iter().collect();
+    if let Some(key) = removals.iter().find(|key| updates.contains_key(*key)) {
+        return Err(Problem::contradiction(format!(
+            "{key:?} stands in both `removals` and `updates`; leave it out of one"
+        )));
+    }
+    let caller = caller(&context, &raw);
+    let removals = removals.into_iter().collect();
+    let changed = app
+        .catalog
+        .update_namespace_properties(&caller, &warehouse, &namespace, removals, updates)
+        .await?;
+    let body = UpdatePropertiesResponse::from(changed.value);
+    Ok(at_revision(&changed.revision, json(body)))
+}
