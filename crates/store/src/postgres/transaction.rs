@@ -12,7 +12,7 @@ use super::reads::Plan;
 use super::{log, rows, writes};
 use crate::codec;
 use crate::entry::Key;
-use crate::error::StoreError;
+use crate::error::{ConflictReason, StoreError};
 use crate::interface::Transaction;
 use crate::partition::{PartitionId, PartitionRow};
 use crate::read::{Answer, At, Read};
@@ -222,6 +222,13 @@ impl Transaction for PostgresTransaction {
             return Ok(());
         };
         let prepared = connection.prepare(&statement.sql).await?;
+        if connection.client()?.is_closed() {
+            // Nothing was sent yet: a transaction that idled too long, for instance.
+            return Err(StoreError::Conflict {
+                reason: ConflictReason::ConnectionLost,
+                detail: "the connection was closed before COMMIT was sent".to_owned(),
+            });
+        }
         let (written, ended) = futures::join!(
             connection.send(&prepared, &statement.parameters),
             connection.control("COMMIT"),
