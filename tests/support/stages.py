@@ -4,24 +4,21 @@ import contextlib
 import functools
 import os
 import shutil
-import signal
-import socket
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from . import children, java, links, tour, venv
+from . import java, links, newcomer, tour, venv
 from .postgres import Cluster
-from .waiting import wait_until
+from .processes import running
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache"
 CLIENTS = ROOT / "tests" / "clients"
 ICEBERG_SPECIFICATION = "shared/spec/iceberg-rest-open-api.yaml"
-TOUR_ADDRESS = ("127.0.0.1", 8181)
-TOUR_BUILD_SECONDS = 900
+# Always the same folder, and files as old as their originals, so that cargo builds the copy only once.
+TOUR_FOLDER = CACHE / "tour" / "anabranch"
 
 # One environment for each set of clients that can live together: name -> its requirements.
 VENVS = {
@@ -57,22 +54,9 @@ class Bench:
 
     def run(self, *command: str, cwd: Path = ROOT, **environment: str) -> None:
         print("$", " ".join(command), flush=True)
-        with running(command, cwd, os.environ | environment) as process:
+        with running(list(command), cwd, os.environ | environment) as process:
             if status := process.wait():
                 raise StageFailed(f"{Path(command[0]).name}: exit status {status}")
-
-
-@contextlib.contextmanager
-def running(command: tuple[str, ...], cwd: Path, environment: dict[str, str],
-            **options: bool) -> Iterator[subprocess.Popen]:
-    """A process that is ended, if it still runs, when its block is left."""
-    process = subprocess.Popen(command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, **options)
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            process.terminate()
-            process.wait()
 
 
 def fmt(bench: Bench) -> None:
@@ -95,8 +79,7 @@ def docs(bench: Bench) -> None:
 
 def rust(bench: Bench) -> None:
     """the Rust tests, with PostgreSQL"""
-    runner = ["nextest", "run"] if shutil.which("cargo-nextest") else ["test"]
-    bench.run("cargo", *runner, "--locked", "--workspace", *bench.extra, ANABRANCH_TEST_POSTGRES=bench.postgres.url)
+    bench.run("cargo", "test", "--locked", "--workspace", *bench.extra, ANABRANCH_TEST_POSTGRES=bench.postgres.url)
 
 
 def clients(bench: Bench) -> None:
@@ -126,59 +109,24 @@ def readme(bench: Bench) -> None:
     page = ROOT / "README.md"
     if not page.exists() or tour.BEGIN not in page.read_text():
         raise StageSkipped("README.md has no tour")
-    with socket.socket() as probe:
-        if probe.connect_ex(TOUR_ADDRESS) == 0:
-            raise StageFailed("the tour needs port 8181, where something listens")
-    copy, home = bench.scratch() / "anabranch", bench.scratch()
-    copy_tree(copy)
+    if newcomer.port_is_taken():
+        raise StageFailed(f"the tour needs {newcomer.ADDRESS}, where something listens")
+    home = bench.scratch()
     bench.run(str(bench.venv("iceberg") / "python"), "-B", str(ROOT / "tests" / "support" / "duckdb_extensions.py"),
               str(home / ".duckdb" / "extensions"))
-    address = "http://{}:{}".format(*TOUR_ADDRESS)
-    readiness_probe = f"PYTHONPATH={ROOT / 'tests'} {sys.executable} -B -m support.ready {address} {TOUR_BUILD_SECONDS}"
-    script = tour.script(page.read_text(), readiness_probe)
-    run_tour(script, copy, home)
+    copy_tree(TOUR_FOLDER)
+    if status := newcomer.follow(page.read_text(), TOUR_FOLDER, home, cargo_target=ROOT / "target"):
+        raise StageFailed(f"the tour: exit status {status}")
 
 
 def copy_tree(target: Path) -> None:
-    """What a clone of this tree would hold, uncommitted changes included."""
+    """Fills `target` with what a clone of this tree would hold, uncommitted changes included."""
+    shutil.rmtree(target, ignore_errors=True)
     listing = git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
     for name in filter(None, listing.split("\0")):
         if (ROOT / name).exists():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, target / name)
-
-
-def run_tour(script: str, folder: Path, home: Path) -> None:
-    """Runs the tour's script with a home of its own, then ends the server that it started."""
-    user_home = Path.home()
-    environment = os.environ | {
-        "HOME": str(home),
-        "CARGO_HOME": os.environ.get("CARGO_HOME", str(user_home / ".cargo")),
-        "RUSTUP_HOME": os.environ.get("RUSTUP_HOME", str(user_home / ".rustup")),
-        "CARGO_TARGET_DIR": os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target")),
-    }
-    with running(("bash", "-c", script), folder, environment, start_new_session=True) as process:
-        try:
-            status = process.wait()
-        finally:
-            end_group(process.pid)
-    if status:
-        raise StageFailed(f"the tour: exit status {status}")
-
-
-def end_group(group: int) -> None:
-    """Ends all processes of a group that this run made, and waits until they are gone."""
-    def gone() -> bool:
-        children.reap_ended()
-        try:
-            os.killpg(group, 0)
-        except ProcessLookupError:
-            return True
-        return False
-
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGTERM)
-    wait_until(gone, "the tour's server ends")
 
 
 def git(*arguments: str) -> str:

@@ -1,10 +1,15 @@
-"""Finding the processes that a run would leave behind."""
+"""The processes of a run: ended when their time is over, found when they would be left behind."""
 
+import contextlib
 import ctypes
 import os
 import signal
+import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from .waiting import wait_until
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -13,6 +18,34 @@ PR_SET_CHILD_SUBREAPER = 36
 class Child:
     pid: int
     command: str
+
+
+@contextlib.contextmanager
+def running(command: list[str], cwd: Path, environment: dict[str, str],
+            **options: bool) -> Iterator[subprocess.Popen]:
+    """A process that is ended, if it still runs, when its block is left."""
+    process = subprocess.Popen(command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, **options)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.wait()
+
+
+def end_group(group: int) -> None:
+    """Ends all processes of a group that this run made, and waits until they are gone."""
+    def gone() -> bool:
+        reap_ended()
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGTERM)
+    wait_until(gone, f"the processes of group {group} end")
 
 
 def adopt_orphans() -> None:
