@@ -43,7 +43,7 @@ pub struct Native {
     /// Under which location a catalog goes that names none; `None` if each has to name its own.
     pub catalogs_location: Option<String>,
     /// The Iceberg REST endpoints, as `VERB /v1/…`, for the OpenAPI document.
-    pub iceberg_endpoints: Vec<String>,
+    pub iceberg_endpoints: &'static [&'static str],
     /// Cancelled when the server stops: it is no longer ready, and nobody waits for news.
     pub stopping: CancellationToken,
 }

@@ -55,7 +55,7 @@ pub(crate) async fn document(State(native): State<Shared>) -> axum::Json<utoipa:
 
 fn describe(native: &Native) -> utoipa::openapi::OpenApi {
     let mut document = Document::openapi();
-    for endpoint in &native.iceberg_endpoints {
+    for endpoint in native.iceberg_endpoints {
         let Some((verb, path)) = endpoint.split_once(' ') else {
             continue;
         };

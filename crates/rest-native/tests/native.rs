@@ -70,7 +70,7 @@ impl Bench {
             catalog,
             metrics: PrometheusBuilder::new().build_recorder().handle(),
             catalogs_location: Some(format!("{base}/catalogs")),
-            iceberg_endpoints: vec!["GET /v1/{prefix}/namespaces".into()],
+            iceberg_endpoints: &["GET /v1/{prefix}/namespaces"],
             stopping: stopping.clone(),
         };
         let stack = Stack::new(Shapes::new(error_shape), RequestLimits::default());

@@ -1,1 +1,65 @@
-fn main() {}
+//! The program `anabranch`: configuration, the server, and verbs that work on a store or talk to a
+//! server.
+//!
+//! - [`config`]: what is in force, and where each value came from.
+//! - [`serve`]: one server from start to stop; [`store_verbs`]: `migrate`, `doctor`, `backup`.
+//! - [`client`]: how the other verbs reach a server; [`verbs`]: those verbs.
+
+mod cli;
+mod client;
+mod config;
+mod failure;
+mod greeting;
+mod jobs;
+mod logging;
+mod measures;
+mod open;
+mod serve;
+mod stop;
+mod store_verbs;
+mod table;
+mod verbs;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Verb};
+use crate::failure::Failure;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("anabranch: can't start threads: {error}; raise the process limits");
+            return ExitCode::from(2);
+        }
+    };
+    let ended = runtime.block_on(run(cli.verb));
+    // What still runs in the background has nothing left to say.
+    runtime.shutdown_background();
+    match ended {
+        Ok(code) => code,
+        Err(failure) => {
+            eprintln!("anabranch: {failure}");
+            ExitCode::from(failure.status())
+        }
+    }
+}
+
+async fn run(verb: Verb) -> Result<ExitCode, Failure> {
+    match verb {
+        Verb::Serve(flags) => serve::serve(&flags).await,
+        Verb::Migrate(flags) => store_verbs::migrate(&flags).await,
+        Verb::Doctor(doctor) => store_verbs::doctor(&doctor).await,
+        Verb::Backup(backup) => store_verbs::backup(&backup).await,
+        Verb::Config(cli::ConfigVerb::Show { settings, json }) => {
+            store_verbs::show_config(&settings, json)
+        }
+        Verb::Catalog(verb) => verbs::catalog::run(verb).await,
+        Verb::Database(verb) => verbs::database::run(verb).await,
+        Verb::Table(verb) => verbs::table::run(verb).await,
+        Verb::Changes(verb) => verbs::changes::run(verb).await,
+    }
+}

@@ -1,0 +1,268 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::SettingFlags;
+
+const NAMES: &str = "Names are catalog.database.table, with metalake. in front where it isn't `default`. A part with a \
+    dot, slash or quotation mark in it stands in double quotes: 'lake.\"my.db\".orders'. Levels of a nested \
+    namespace are separated by slashes: lake.sales/eu.orders.";
+
+/// A lakehouse catalog server.
+#[derive(Debug, Parser)]
+#[command(name = "anabranch", version, about, after_help = NAMES)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Run a server.
+    Serve(SettingFlags),
+    /// Make the store, or bring it to this program's schema.
+    Migrate(SettingFlags),
+    /// Check every invariant of the store; exit status 1 if one is broken.
+    Doctor(Doctor),
+    /// Copy the whole store to a new file while it is in use.
+    Backup(Backup),
+    /// The configuration.
+    #[command(subcommand)]
+    Config(ConfigVerb),
+    /// Catalogs.
+    #[command(subcommand, after_help = NAMES)]
+    Catalog(CatalogVerb),
+    /// Databases and the namespaces nested in them.
+    #[command(subcommand, after_help = NAMES)]
+    Database(DatabaseVerb),
+    /// Tables.
+    #[command(subcommand, after_help = NAMES)]
+    Table(TableVerb),
+    /// Show what changed, in order.
+    #[command(after_help = NAMES)]
+    Changes(Changes),
+}
+
+/// `doctor`.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Check the store only, not the metadata documents that it points at.
+    #[arg(long)]
+    pub skip_files: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Which store.
+    #[command(flatten)]
+    pub settings: SettingFlags,
+}
+
+/// `backup`.
+#[derive(Debug, Args)]
+pub struct Backup {
+    /// The file to write; it must not exist.
+    pub target: PathBuf,
+    /// Which store.
+    #[command(flatten)]
+    pub settings: SettingFlags,
+}
+
+/// `config …`.
+#[derive(Debug, Subcommand)]
+pub enum ConfigVerb {
+    /// Print each setting in force and where its value came from.
+    Show {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        /// What to show.
+        #[command(flatten)]
+        settings: SettingFlags,
+    },
+}
+
+/// Which server, and how to print.
+#[derive(Debug, Args)]
+pub struct Remote {
+    /// The server.
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "ANABRANCH_SERVER",
+        default_value = "http://127.0.0.1:8181"
+    )]
+    pub server: String,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `catalog …`.
+#[derive(Debug, Subcommand)]
+pub enum CatalogVerb {
+    /// List the catalogs of a metalake.
+    List {
+        /// The metalake.
+        #[arg(long, default_value = "default")]
+        metalake: String,
+        /// Which server.
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Create a catalog.
+    Create {
+        /// Its name: catalog or metalake.catalog.
+        name: String,
+        /// Where its tables go, such as s3://bucket/path.
+        #[arg(long, value_name = "URL")]
+        location: Option<String>,
+        /// A storage setting or a property of your own; may be given again.
+        #[arg(long = "property", value_name = "KEY=VALUE", value_parser = property)]
+        properties: Vec<(String, String)>,
+        /// Which server.
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Show a catalog.
+    Show {
+        /// Its name.
+        name: String,
+        /// Which server.
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Drop a catalog; its files stay.
+    Drop {
+        /// Its name.
+        name: String,
+        /// Also drop what is in it.
+        #[arg(long)]
+        cascade: bool,
+        /// Which server.
+        #[command(flatten)]
+        remote: Remote,
+    },
+}
+
+/// `database …`.
+#[derive(Debug, Subcommand)]
+pub enum DatabaseVerb {
+    /// List the databases of a catalog, or the namespaces in a database.
+    List {
+        /// catalog, or catalog.database.
+        name: String,
+        /// Which server.
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Create a database, or a namespace in one.
+    Create {
+        /// Its name.
+        name: String,
+        /// A property; may be given again.
+        #[arg(long = "property", value_name = "KEY=VALUE", value_parser = property)]
+        properties: Vec<(String, String)>,
+        /// Which server.
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Show a database.
+    Show {
+        /// Its name.
+        name: String,
+        /// Which server.
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Drop an empty database.
+    Drop {
+        /// Its name.
+        name: String,
+        /// Which server.
+        #[command(flatten)]
+        remote: Remote,
+    },
+}
+
+/// `table …`.
+#[derive(Debug, Subcommand)]
+pub enum TableVerb {
+    /// List the tables of a database.
+    List {
+        /// The database.
+        name: String,
+        /// Which server.
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Show a table.
+    Show {
+        /// Its name.
+        name: String,
+        /// Which server.
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Drop a table.
+    Drop {
+        /// Its name.
+        name: String,
+        /// Also remove its files, in the background.
+        #[arg(long)]
+        purge: bool,
+        /// Which server.
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Rename a table, also to another database of the same catalog.
+    Rename {
+        /// Its name.
+        name: String,
+        /// Its new name, in full.
+        new_name: String,
+        /// Which server.
+        #[command(flatten)]
+        remote: Remote,
+    },
+}
+
+/// `changes`.
+#[derive(Debug, Args)]
+pub struct Changes {
+    /// Only at and below this: catalog, catalog.database, metalake.catalog.database or an id.
+    #[arg(long, value_name = "NAME")]
+    pub partition: Option<String>,
+    /// Go on behind this cursor, as printed at the end of an earlier call.
+    #[arg(long, value_name = "CURSOR", conflicts_with = "remember")]
+    pub after: Option<String>,
+    /// Keep the cursor in this file: go on where the last call with it ended.
+    #[arg(long, value_name = "FILE")]
+    pub remember: Option<PathBuf>,
+    /// Wait for further changes until interrupted.
+    #[arg(long)]
+    pub follow: bool,
+    /// Which server.
+    #[command(flatten)]
+    pub remote: Remote,
+}
+
+fn property(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("write KEY=VALUE".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

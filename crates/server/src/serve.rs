@@ -1,0 +1,213 @@
+//! One server, from start to stop.
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anabranch_catalog::{Caller, Catalog, CatalogError, CatalogInfo, NewCatalog, Warehouse};
+use anabranch_files::Location;
+use anabranch_http::{RequestLimits, ServeLimits, Shapes, Stack};
+use anabranch_rest_native::{ALWAYS_ADMITTED, LONG_POLLS, Native};
+use axum::Router;
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::config::{Config, SettingFlags};
+use crate::failure::Failure;
+use crate::open::{self, Purpose};
+use crate::stop::StopSignals;
+use crate::{greeting, jobs, logging, measures};
+
+/// The catalog that every store has from the first start on.
+const FIRST_CATALOG: &str = "lake";
+/// In whose name the server itself changes things.
+const OURSELVES: &str = "anabranch";
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What a stopping server adds to the request timeout before it gives running requests up.
+const GRACE_MARGIN: Duration = Duration::from_secs(5);
+
+/// Serves until SIGTERM or SIGINT.
+pub async fn serve(flags: &SettingFlags) -> Result<ExitCode, Failure> {
+    let mut signals = StopSignals::listen()?;
+    let config = Config::load(flags)?;
+    refuse_exposure(&config)?;
+    let listener = listen(&config).await?;
+    let listening = local_address(&listener)?;
+    let traces = logging::start(&config)?;
+    let metrics = measures::start()?;
+    let store = open::store(&config, Purpose::Serve).await?;
+    let engine = store.engine();
+    let catalog = open::catalog(&config, store);
+    let lake = first_catalog(&config, &catalog).await?;
+
+    let stopping = CancellationToken::new();
+    let server = format!("{}-{}", std::process::id(), Uuid::new_v4().simple());
+    let stack = stack(&config);
+    let routes = routes(&config, &catalog, &metrics, &stopping);
+    let router = stack.around(routes);
+    let background = [
+        tokio::spawn(jobs::run(catalog, server, stopping.clone())),
+        tokio::spawn(jobs::keep_metrics(metrics, stopping.clone())),
+    ];
+    print!(
+        "{}",
+        greeting::greeting(listening, &lake.location, &config.shown_store())
+    );
+    tracing::info!(%listening, engine, version = env!("CARGO_PKG_VERSION"), "started");
+
+    let limits = ServeLimits {
+        connections: config.max_connections,
+        grace: config.request_timeout + GRACE_MARGIN,
+        ..ServeLimits::default()
+    };
+    let stop = {
+        let stopping = stopping.clone();
+        async move { stopping.cancelled().await }
+    };
+    let serving = tokio::spawn(anabranch_http::serve(listener, router, limits, stop));
+    let signal = signals.next().await;
+    tracing::info!(
+        signal,
+        "stopping: running requests end, no others are taken"
+    );
+    stopping.cancel();
+    let ended = async {
+        let in_time = serving.await.unwrap_or(false);
+        if in_time {
+            stack.drained().await;
+        }
+        for task in background {
+            // It ends by itself, whatever it did last.
+            let _ = task.await;
+        }
+        in_time
+    };
+    tokio::select! {
+        in_time = ended => {
+            if !in_time {
+                tracing::warn!("some requests did not end in time and are cut off");
+            }
+        }
+        signal = signals.next() => tracing::warn!(signal, "told again: not waiting any longer"),
+    }
+    traces.flush().await;
+    tracing::info!("stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// While nobody has to log in, only this machine may come in, unless the operator says otherwise.
+fn refuse_exposure(config: &Config) -> Result<(), Failure> {
+    if config.listen.ip().is_loopback() || config.allow_anonymous_access_from_anywhere {
+        return Ok(());
+    }
+    Err(Failure::setup(format!(
+        "the setting `listen` is {}, which other machines reach, and nobody has to log in: listen \
+         on 127.0.0.1 behind a proxy that authenticates, or accept the risk with \
+         --allow-anonymous-access-from-anywhere",
+        config.listen
+    )))
+}
+
+async fn listen(config: &Config) -> Result<TcpListener, Failure> {
+    let address = config.listen;
+    TcpListener::bind(address).await.map_err(|error| {
+        Failure::setup(format!(
+            "can't listen on {address}: {error}; stop what uses the port, or choose another with \
+             --listen"
+        ))
+    })
+}
+
+fn local_address(listener: &TcpListener) -> Result<SocketAddr, Failure> {
+    let failed = |error| Failure::setup(format!("the listening address is unknown: {error}"));
+    listener.local_addr().map_err(failed)
+}
+
+/// The first catalog, made if it isn't there.
+async fn first_catalog(config: &Config, catalog: &Catalog) -> Result<CatalogInfo, Failure> {
+    let failed = |error: CatalogError| {
+        Failure::setup(format!(
+            "{}: the catalog `{FIRST_CATALOG}` can't be made: {error}",
+            config.shown_store()
+        ))
+    };
+    let warehouse = Warehouse::parse(FIRST_CATALOG).map_err(|refusal| failed(refusal.into()))?;
+    let new = NewCatalog {
+        warehouse,
+        location: config.warehouse.clone(),
+        properties: Default::default(),
+    };
+    let found = match catalog.load_catalog(&new.warehouse).await {
+        Err(error) if error.refusal().is_some() => {
+            let ourselves = Caller {
+                principal: OURSELVES.to_owned(),
+                idempotency_key: None,
+                fingerprint: String::new(),
+                patience: PATIENCE,
+            };
+            catalog.ensure_catalog(&ourselves, &new).await
+        }
+        found => found,
+    };
+    let lake = found.map_err(failed)?;
+    let place = |text: &str| {
+        Location::parse(text)
+            .map(|location| location.canonical())
+            .ok()
+    };
+    if place(&lake.location) == place(&config.warehouse) {
+        return Ok(lake);
+    }
+    if config.warehouse_is_chosen {
+        return Err(Failure::setup(format!(
+            "the setting `warehouse` is {}, but the catalog `{FIRST_CATALOG}` lies at {} since its \
+             first start: leave the setting out, or create another catalog there with `anabranch \
+             catalog create`",
+            config.warehouse, lake.location
+        )));
+    }
+    tracing::warn!(
+        location = lake.location,
+        "the catalog `lake` does not lie in this data folder; was the folder moved?"
+    );
+    Ok(lake)
+}
+
+fn stack(config: &Config) -> Stack {
+    let limits = RequestLimits {
+        timeout: config.request_timeout,
+        body_bytes: config.body_limit,
+        in_flight: config.max_requests,
+        long_polls: config.max_followers,
+    };
+    let shapes = Shapes::new(anabranch_rest_native::error_shape)
+        .under(anabranch_rest_iceberg::BASE, anabranch_rest_iceberg::Errors);
+    Stack::new(shapes, limits)
+        .always_admit(ALWAYS_ADMITTED)
+        .long_poll(LONG_POLLS)
+}
+
+fn routes(
+    config: &Config,
+    catalog: &Catalog,
+    metrics: &PrometheusHandle,
+    stopping: &CancellationToken,
+) -> Router {
+    let iceberg = anabranch_rest_iceberg::Settings {
+        default_warehouse: FIRST_CATALOG.to_owned(),
+        idempotency_key_lifetime: config.idempotency_lifetime,
+    };
+    let native = Native {
+        catalog: catalog.clone(),
+        metrics: metrics.clone(),
+        catalogs_location: config.catalogs_location.clone(),
+        iceberg_endpoints: anabranch_rest_iceberg::endpoints(),
+        stopping: stopping.clone(),
+    };
+    anabranch_rest_native::router(native).nest(
+        anabranch_rest_iceberg::BASE,
+        anabranch_rest_iceberg::router(catalog.clone(), iceberg),
+    )
+}
