@@ -13,8 +13,10 @@ use crate::place::{Container, guard_scope, scope_key, table_key};
 pub(crate) enum Expected {
     /// Nothing stands under the name.
     Absent,
-    /// Exactly this version of this object.
-    Version(ObjectId, i64),
+    /// This object with this body. The version number wouldn't do: two servers that prepare chains
+    /// at once predict the same numbers for different contents. A body names its metadata
+    /// document, whose name never comes again.
+    Standing(ObjectId, Arc<str>),
 }
 
 /// What the name shows afterwards.
@@ -94,8 +96,8 @@ impl Command for CommitPointers {
             let standing = view.get(&key)?;
             let as_expected = match (&change.expected, &standing) {
                 (Expected::Absent, None) => true,
-                (Expected::Version(object, version), Some(entry)) => {
-                    entry.object == *object && entry.version == *version
+                (Expected::Standing(object, body), Some(entry)) => {
+                    entry.object == *object && entry.body == *body
                 }
                 _ => false,
             };

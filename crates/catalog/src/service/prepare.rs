@@ -70,7 +70,15 @@ pub(crate) struct Standing {
     pub(crate) object: ObjectId,
     pub(crate) version: i64,
     pub(crate) pointer: PointerBody,
+    /// The pointer as the store holds it.
+    pub(crate) body: Arc<str>,
     pub(crate) document: Arc<Document>,
+}
+
+impl Standing {
+    fn expected(&self) -> Expected {
+        Expected::Standing(self.object, self.body.clone())
+    }
 }
 
 /// What an edit is computed on besides what stands.
@@ -259,7 +267,7 @@ fn unchanged(identifier: &Identifier, standing: &Standing, ground: &Ground<'_>) 
             scope: identifier.namespace.scope(),
             name: identifier.name.clone(),
             kind: standing.kind.kind(),
-            expected: Expected::Version(standing.object, standing.version),
+            expected: standing.expected(),
             becomes: Becomes::Same,
         },
         file: None,
@@ -348,6 +356,7 @@ fn pointed(
         Some(standing) => (standing.object, standing.version + 1),
         None => (ground.object, 1),
     };
+    let body = body::write(&pointer);
     Prepared {
         change: PointerChange {
             database: ground.database.clone(),
@@ -355,12 +364,12 @@ fn pointed(
             name: identifier.name.clone(),
             kind: kind.kind(),
             expected: match standing {
-                Some(standing) => Expected::Version(standing.object, standing.version),
+                Some(standing) => standing.expected(),
                 None => Expected::Absent,
             },
             becomes: Becomes::Version {
                 object,
-                body: body::write(&pointer),
+                body: body.clone(),
             },
         },
         file: None,
@@ -369,6 +378,7 @@ fn pointed(
             object,
             version,
             pointer,
+            body,
             document,
         },
     }

@@ -154,6 +154,7 @@ impl Committer {
             object: entry.object,
             version: entry.version,
             pointer,
+            body: entry.body.clone(),
             document,
         }))
     }

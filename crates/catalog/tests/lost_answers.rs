@@ -1,0 +1,283 @@
+//! Requests that come again because their answer was lost.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anabranch_catalog::{Caller, TableChange};
+use anabranch_files::{Fault as FileFault, FaultCall, FileErrorKind};
+use anabranch_partition::{Reason, RunError, Subject};
+use anabranch_store::fault::{Fault, When};
+use anabranch_store::{Store, StoreError};
+use serde_json::json;
+
+use support::{Server, append, caller, new_table, reason, request, requirement, table, update};
+
+on_every_engine![
+    a_resent_append_is_answered_with_success_and_applied_once,
+    a_resent_append_is_recognised_although_others_came_in_between,
+    a_resent_append_that_waits_beside_the_first_is_applied_once,
+    a_resent_multi_table_commit_is_recognised,
+    a_resent_staged_create_is_recognised,
+    another_request_with_the_same_snapshot_is_a_conflict,
+    what_passes_its_requirements_is_applied_as_often_as_it_is_said,
+    a_second_create_in_the_same_words_is_a_conflict,
+    a_keyed_create_is_replayed,
+    a_keyed_refusal_is_replayed,
+    an_unknown_commit_keeps_its_files,
+    a_commit_whose_file_cannot_be_stored_is_known_not_applied,
+];
+
+async fn begin(store: &Arc<dyn Store>, folder: &Path) -> Server {
+    let server = Server::over(store, folder);
+    server.begin().await;
+    server.create("t").await.unwrap();
+    server
+}
+
+async fn a_resent_append_is_answered_with_success_and_applied_once(
+    store: Arc<dyn Store>,
+    folder: &Path,
+) {
+    let server = begin(&store, folder).await;
+    let said = request("append 1");
+    for _ in 0..3 {
+        server.commit(&said, append("t", 1, None, 1)).await.unwrap();
+    }
+    assert_eq!(server.snapshots("t").await, [1]);
+    assert_eq!(server.metadata_files().len(), 2);
+    server.healthy().await;
+}
+
+async fn a_resent_append_is_recognised_although_others_came_in_between(
+    store: Arc<dyn Store>,
+    folder: &Path,
+) {
+    let server = begin(&store, folder).await;
+    let other = Server::over(&store, folder);
+    let said = request("append 1");
+    server.commit(&said, append("t", 1, None, 1)).await.unwrap();
+    let between = append("t", 2, Some(1), 2);
+    other.commit(&request("append 2"), between).await.unwrap();
+    let again = other.commit(&said, append("t", 1, None, 1)).await.unwrap();
+    let metadata = again.document.table().unwrap();
+    assert_eq!(metadata.current_snapshot_id(), Some(2));
+    assert_eq!(server.snapshots("t").await, [1, 2]);
+    server.healthy().await;
+}
+
+async fn a_resent_append_that_waits_beside_the_first_is_applied_once(
+    store: Arc<dyn Store>,
+    folder: &Path,
+) {
+    let server = begin(&store, folder).await;
+    let hold = server.faults.pause("begin", When::Before, 1);
+    let blocker = server.set("t", "a", "1");
+    let said = request("append 1");
+    let both = async {
+        hold.arrived().await;
+        let commits = async {
+            tokio::join!(
+                server.commit(&said, append("t", 1, None, 1)),
+                server.commit(&said, append("t", 1, None, 1)),
+            )
+        };
+        let (answers, ()) = tokio::join!(commits, async { hold.resume() });
+        answers
+    };
+    let (first, (one, two)) = tokio::join!(blocker, both);
+    assert!(
+        first.is_ok() && one.is_ok() && two.is_ok(),
+        "{one:?} {two:?}"
+    );
+    assert_eq!(server.snapshots("t").await, [1]);
+    server.healthy().await;
+}
+
+async fn a_resent_multi_table_commit_is_recognised(store: Arc<dyn Store>, folder: &Path) {
+    let server = begin(&store, folder).await;
+    server.create("u").await.unwrap();
+    let said = request("append both");
+    let changes = || vec![append("t", 1, None, 1), append("u", 2, None, 1)];
+    for _ in 0..2 {
+        let committed = server.catalog.commit_tables(&said, &server.lake, changes());
+        committed.await.unwrap();
+    }
+    // Still recognised after one of the tables is gone.
+    server.drop_table("u", false).await.unwrap();
+    let again = server.catalog.commit_tables(&said, &server.lake, changes());
+    again.await.unwrap();
+    assert_eq!(server.snapshots("t").await, [1]);
+    server.healthy().await;
+}
+
+fn staged(name: &str, uuid: &str, location: &str) -> TableChange {
+    let schema = json!({
+        "type": "struct", "schema-id": 0,
+        "fields": [{"id": 1, "name": "x", "required": false, "type": "long"}]
+    });
+    let updates = [
+        json!({"action": "assign-uuid", "uuid": uuid}),
+        json!({"action": "upgrade-format-version", "format-version": 2}),
+        json!({"action": "add-schema", "schema": schema, "last-column-id": 1}),
+        json!({"action": "add-spec", "spec": {"spec-id": 0, "fields": []}}),
+        json!({"action": "set-default-spec", "spec-id": -1}),
+        json!({"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}}),
+        json!({"action": "set-default-sort-order", "sort-order-id": -1}),
+        json!({"action": "set-location", "location": location}),
+        json!({"action": "set-properties", "updates": {}}),
+        json!({"action": "set-current-schema", "schema-id": -1}),
+    ];
+    TableChange {
+        identifier: table(&["db"], name),
+        requirements: vec![requirement(json!({"type": "assert-create"}))],
+        updates: updates.into_iter().map(update).collect(),
+    }
+}
+
+async fn a_resent_staged_create_is_recognised(store: Arc<dyn Store>, folder: &Path) {
+    let server = begin(&store, folder).await;
+    let new = new_table(table(&["db"], "made"));
+    let staging = server.catalog.stage_table(&server.lake, new).await.unwrap();
+    let metadata = staging.value.0.table().unwrap();
+    let uuid = metadata.uuid().to_string();
+    let said = request("create made");
+    for _ in 0..2 {
+        let change = staged("made", &uuid, metadata.location());
+        server.commit(&said, change).await.unwrap();
+    }
+    let other = staged("made", &uuid, metadata.location());
+    let refused = server.commit(&request("other words"), other).await;
+    assert_eq!(
+        reason(&refused),
+        Some(Reason::AlreadyExists(Subject::Table))
+    );
+    server.healthy().await;
+}
+
+async fn another_request_with_the_same_snapshot_is_a_conflict(
+    store: Arc<dyn Store>,
+    folder: &Path,
+) {
+    let server = begin(&store, folder).await;
+    let first = server
+        .commit(&request("one"), append("t", 1, None, 1))
+        .await;
+    first.unwrap();
+    let second = server
+        .commit(&request("two"), append("t", 1, None, 1))
+        .await;
+    assert_eq!(reason(&second), Some(Reason::Conflict));
+    let somebody_else = Caller {
+        principal: "somebody else".to_owned(),
+        ..request("one")
+    };
+    let third = server.commit(&somebody_else, append("t", 1, None, 1)).await;
+    assert_eq!(reason(&third), Some(Reason::Conflict));
+}
+
+async fn what_passes_its_requirements_is_applied_as_often_as_it_is_said(
+    store: Arc<dyn Store>,
+    folder: &Path,
+) {
+    let server = begin(&store, folder).await;
+    server.set("t", "p", "1").await.unwrap();
+    server.set("t", "p", "2").await.unwrap();
+    server.set("t", "p", "1").await.unwrap();
+    assert_eq!(server.properties("t").await["p"], "1");
+}
+
+async fn a_second_create_in_the_same_words_is_a_conflict(store: Arc<dyn Store>, folder: &Path) {
+    let server = begin(&store, folder).await;
+    let again = server.create("t").await;
+    assert_eq!(reason(&again), Some(Reason::AlreadyExists(Subject::Table)));
+}
+
+async fn a_keyed_create_is_replayed(store: Arc<dyn Store>, folder: &Path) {
+    let server = begin(&store, folder).await;
+    let keyed = Caller {
+        idempotency_key: Some("k".to_owned()),
+        ..caller()
+    };
+    let mut uuids = Vec::new();
+    for _ in 0..2 {
+        let new = new_table(table(&["db"], "made"));
+        let created = server.catalog.create_table(&keyed, &server.lake, new).await;
+        uuids.push(created.unwrap().document.table().unwrap().uuid());
+    }
+    assert_eq!(uuids[0], uuids[1]);
+    assert_eq!(server.metadata_files().len(), 2);
+    let other = Caller {
+        fingerprint: "other".to_owned(),
+        ..keyed
+    };
+    let new = new_table(table(&["db"], "made2"));
+    let refused = server.catalog.create_table(&other, &server.lake, new).await;
+    assert_eq!(reason(&refused), Some(Reason::KeyReused));
+    server.healthy().await;
+}
+
+async fn a_keyed_refusal_is_replayed(store: Arc<dyn Store>, folder: &Path) {
+    let server = begin(&store, folder).await;
+    let keyed = Caller {
+        idempotency_key: Some("k".to_owned()),
+        ..caller()
+    };
+    let new = || new_table(table(&["db"], "t"));
+    let taken = Some(Reason::AlreadyExists(Subject::Table));
+    let first = server
+        .catalog
+        .create_table(&keyed, &server.lake, new())
+        .await;
+    assert_eq!(reason(&first), taken);
+    server.drop_table("t", false).await.unwrap();
+    let again = server
+        .catalog
+        .create_table(&keyed, &server.lake, new())
+        .await;
+    assert_eq!(reason(&again), taken);
+}
+
+async fn an_unknown_commit_keeps_its_files(store: Arc<dyn Store>, folder: &Path) {
+    let server = begin(&store, folder).await;
+    server
+        .faults
+        .at("commit", When::After, 1, Fault::LostAnswer);
+    for nth in 2..4000 {
+        let detail = "injected".to_owned();
+        let gone = Fault::Error(StoreError::Unavailable { detail });
+        server.faults.at("begin", When::Before, nth, gone);
+    }
+    let before = server.metadata_files().len();
+    let outcome = tokio::time::timeout(
+        std::time::Duration::from_secs(60),
+        server.set("t", "a", "1"),
+    );
+    let outcome = outcome.await.unwrap();
+    assert_eq!(outcome.unwrap_err(), RunError::Unknown.into());
+    assert_eq!(server.metadata_files().len(), before + 1);
+    let other = Server::over(&store, folder);
+    assert_eq!(other.properties("t").await["a"], "1");
+    other.healthy().await;
+}
+
+async fn a_commit_whose_file_cannot_be_stored_is_known_not_applied(
+    store: Arc<dyn Store>,
+    folder: &Path,
+) {
+    let server = begin(&store, folder).await;
+    let kind = FileErrorKind::Unavailable;
+    for fault in [FileFault::FailBefore(kind), FileFault::FailAfter(kind)] {
+        server.file_faults.on_next(FaultCall::PutNew, fault);
+        let outcome = server.set("t", "a", "1").await;
+        assert!(
+            outcome.is_err() && reason(&outcome).is_none(),
+            "{outcome:?}"
+        );
+    }
+    assert_eq!(server.properties("t").await.len(), 0);
+    server.set("t", "a", "2").await.unwrap();
+    server.healthy().await;
+}
