@@ -86,7 +86,7 @@ def clients(bench: Bench) -> None:
     """PyIceberg, DuckDB and Iceberg's Java client against the server"""
     python = bench.venv("iceberg") / "python"
     java.require_java()
-    jars = java.jars(CLIENTS / "requirements-java.txt", CACHE / "iceberg-java")
+    jars = java.jars(CLIENTS / "requirements-java.txt", CACHE / "iceberg-java", python)
     bench.run("cargo", "build", "--locked")
     bench.run(
         str(python), "-B", "-m", "pytest", *bench.extra, cwd=CLIENTS,
