@@ -30,11 +30,15 @@ impl RawJson {
         Ok(RawJson(compact))
     }
 
-    /// The text of `value`.
-    pub(crate) fn of_value(value: &Value) -> Result<RawJson, ShapeError> {
+    /// The text of whatever can be written as JSON.
+    pub(crate) fn of(value: &impl Serialize) -> Result<RawJson, ShapeError> {
         serde_json::value::to_raw_value(value)
             .map(RawJson)
             .map_err(|error| ShapeError(error.to_string()))
+    }
+
+    pub(crate) fn as_raw(&self) -> &RawValue {
+        &self.0
     }
 
     /// The JSON text.

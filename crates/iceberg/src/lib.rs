@@ -30,6 +30,7 @@ mod fresh_ids;
 mod json;
 mod logs;
 mod partition;
+mod raw_object;
 mod requirement;
 mod schema;
 mod schema_rules;

@@ -104,15 +104,66 @@ impl Schema {
     }
 
     /// Whether the other schema has the same fields and identifier fields; ids and unknown fields of the schemas
-    /// themselves don't count (reference implementation: `Schema.sameSchema`).
+    /// themselves don't count (reference implementation: `Schema.sameSchema`), nor does how a type is spelled:
+    /// `decimal(9,2)` is `decimal(9, 2)`.
     pub fn same_schema(&self, other: &Schema) -> bool {
         let sorted = |ids: &[i32]| {
             let mut ids = ids.to_vec();
             ids.sort_unstable();
             ids
         };
-        self.fields == other.fields
+        same_fields(&self.fields, &other.fields)
             && sorted(&self.identifier_field_ids) == sorted(&other.identifier_field_ids)
+    }
+}
+
+fn same_fields(left: &[Field], right: &[Field]) -> bool {
+    left.len() == right.len()
+        && left
+            .iter()
+            .zip(right)
+            .all(|(left, right)| same_field(left, right))
+}
+
+fn same_field(left: &Field, right: &Field) -> bool {
+    left.id == right.id
+        && left.name == right.name
+        && left.required == right.required
+        && left.doc == right.doc
+        && left.initial_default == right.initial_default
+        && left.write_default == right.write_default
+        && left.extra == right.extra
+        && same_type(&left.field_type, &right.field_type)
+}
+
+fn same_type(left: &Type, right: &Type) -> bool {
+    match (left, right) {
+        (Type::Primitive(left), Type::Primitive(right)) => {
+            let letters = |name: &str| {
+                name.chars()
+                    .filter(|letter| !letter.is_whitespace())
+                    .collect::<String>()
+            };
+            left == right || letters(left) == letters(right)
+        }
+        (Type::Struct(left), Type::Struct(right)) => {
+            left.extra == right.extra && same_fields(&left.fields, &right.fields)
+        }
+        (Type::List(left), Type::List(right)) => {
+            left.element_id == right.element_id
+                && left.element_required == right.element_required
+                && left.extra == right.extra
+                && same_type(&left.element, &right.element)
+        }
+        (Type::Map(left), Type::Map(right)) => {
+            left.key_id == right.key_id
+                && left.value_id == right.value_id
+                && left.value_required == right.value_required
+                && left.extra == right.extra
+                && same_type(&left.key, &right.key)
+                && same_type(&left.value, &right.value)
+        }
+        (left, right) => left == right,
     }
 }
 
@@ -306,5 +357,23 @@ impl<'de> Deserialize<'de> for Schema {
 impl<'de> Deserialize<'de> for Type {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Type, D::Error> {
         deserialize_value(deserializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_spelling_of_a_type_makes_no_other_schema_but_anything_else_does() {
+        let schema = |name: &str, type_name: &str| -> Schema {
+            let inner = json!({"type": "list", "element-id": 2, "element-required": true, "element": type_name});
+            let field = json!({"id": 1, "name": name, "required": true, "type": inner});
+            serde_json::from_value(json!({"type": "struct", "fields": [field]})).unwrap()
+        };
+        assert!(schema("a", "decimal(9,2)").same_schema(&schema("a", "decimal(9, 2)")));
+        assert!(!schema("a", "decimal(9,2)").same_schema(&schema("a", "decimal(9,3)")));
+        assert!(!schema("a", "int").same_schema(&schema("b", "int")));
     }
 }

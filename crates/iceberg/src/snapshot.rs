@@ -5,12 +5,13 @@
 //! store.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeMap};
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Value, json, value::RawValue};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::error::{MetadataError, ShapeError};
 use crate::json::{Fields, FromValue, RawJson, deserialize_value, serialize_extra, string_map};
+use crate::raw_object::RawObject;
 
 /// The branch that readers see who name none; its snapshot is the table's current one.
 pub const MAIN_BRANCH: &str = "main";
@@ -51,6 +52,22 @@ impl Snapshot {
             header,
             json: RawJson::keep(raw)?,
         })
+    }
+
+    /// The snapshot with the fields that version 2 demands and version 1 doesn't know: a sequence number of 0, which
+    /// is what readers assume, and a summary that promises nothing.
+    pub(crate) fn completed_for_version_2(&self) -> Result<Snapshot, MetadataError> {
+        let mut object = RawObject::of(self.json.get().as_bytes())?;
+        let sequence_number = object.take_raw("sequence-number");
+        let summary = object.take_raw("summary");
+        if sequence_number.is_some() && summary.is_some() {
+            return Ok(self.clone());
+        }
+        let zero = RawJson::of(&json!(0))?;
+        let overwrite = RawJson::of(&json!({"operation": "overwrite"}))?;
+        object.push("sequence-number", sequence_number.unwrap_or(zero.as_raw()));
+        object.push("summary", summary.unwrap_or(overwrite.as_raw()));
+        Snapshot::from_raw(RawJson::of(&object)?.as_raw())
     }
 
     /// Id, unique within the table.
@@ -138,7 +155,7 @@ impl FromValue for Snapshot {
         check_snapshot_shape(&value)?;
         Ok(Snapshot {
             header,
-            json: RawJson::of_value(&value)?,
+            json: RawJson::of(&value)?,
         })
     }
 }
@@ -204,6 +221,14 @@ impl Snapshots {
         self.position_by_id.insert(snapshot_id, self.in_order.len());
         self.in_order.push(Arc::new(snapshot));
         true
+    }
+
+    /// Gives every snapshot the fields that version 2 demands.
+    pub(crate) fn complete_for_version_2(&mut self) -> Result<(), MetadataError> {
+        for snapshot in &mut self.in_order {
+            *snapshot = Arc::new(snapshot.completed_for_version_2()?);
+        }
+        Ok(())
     }
 
     /// Keeps only the snapshots whose id passes.

@@ -136,7 +136,7 @@ impl Kept for EncryptedKey {
 
 impl FromValue for StatisticsFile {
     fn from_value(value: Value) -> Result<StatisticsFile, ShapeError> {
-        let json = RawJson::of_value(&value)?;
+        let json = RawJson::of(&value)?;
         let mut object = Fields::of("statistics file", value)?;
         let header = FileHeader {
             snapshot_id: object.i64("snapshot-id")?,
@@ -151,7 +151,7 @@ impl FromValue for StatisticsFile {
 
 impl FromValue for PartitionStatisticsFile {
     fn from_value(value: Value) -> Result<PartitionStatisticsFile, ShapeError> {
-        let json = RawJson::of_value(&value)?;
+        let json = RawJson::of(&value)?;
         let mut object = Fields::of("partition statistics file", value)?;
         let header = FileHeader {
             snapshot_id: object.i64("snapshot-id")?,
@@ -164,7 +164,7 @@ impl FromValue for PartitionStatisticsFile {
 
 impl FromValue for EncryptedKey {
     fn from_value(value: Value) -> Result<EncryptedKey, ShapeError> {
-        let json = RawJson::of_value(&value)?;
+        let json = RawJson::of(&value)?;
         let mut object = Fields::of("encryption key", value)?;
         let header = KeyHeader {
             key_id: object.string("key-id")?,

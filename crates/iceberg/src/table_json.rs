@@ -13,13 +13,13 @@ use uuid::Uuid;
 
 use crate::MAX_FORMAT_VERSION;
 use crate::error::{MetadataError, ShapeError};
-use crate::json::{FromValue, RawJson, each, string_map};
+use crate::json::{FromValue, string_map};
 use crate::logs::{MetadataLogEntry, read_snapshot_log};
 use crate::partition::{NO_PARTITION_FIELD_ID, PartitionField, PartitionSpec};
+use crate::raw_object::{RawObject, missing};
 use crate::schema::Schema;
 use crate::snapshot::{MAIN_BRANCH, Snapshot, SnapshotRef, Snapshots};
 use crate::sort::SortOrder;
-use crate::statistics::Kept;
 use crate::table::TableMetadata;
 
 impl TableMetadata {
@@ -54,101 +54,8 @@ impl TableMetadata {
     }
 }
 
-/// The top-level fields of a document as text.
-struct Document<'a> {
-    fields: Vec<(String, &'a RawValue)>,
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Document<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Document<'a>, D::Error> {
-        struct Visitor;
-
-        impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = Document<'de>;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("a metadata document")
-            }
-
-            fn visit_map<A: serde::de::MapAccess<'de>>(
-                self,
-                mut map: A,
-            ) -> Result<Document<'de>, A::Error> {
-                let mut fields: Vec<(String, &'de RawValue)> = Vec::new();
-                let mut names = HashSet::new();
-                while let Some((name, raw)) = map.next_entry::<String, &'de RawValue>()? {
-                    if !names.insert(name.clone()) {
-                        return Err(A::Error::custom(format!(
-                            "the field '{name}' is there twice"
-                        )));
-                    }
-                    fields.push((name, raw));
-                }
-                Ok(Document { fields })
-            }
-        }
-
-        deserializer.deserialize_map(Visitor)
-    }
-}
-
-impl<'a> Document<'a> {
-    fn of(json: &'a [u8]) -> Result<Document<'a>, MetadataError> {
-        serde_json::from_slice(json).map_err(|error| MetadataError::Malformed {
-            message: error.to_string(),
-        })
-    }
-
-    /// Takes a field out; `null` counts as absent.
-    fn take_raw(&mut self, name: &str) -> Option<&'a RawValue> {
-        let position = self.fields.iter().position(|(field, _)| field == name)?;
-        let (_, raw) = self.fields.remove(position);
-        (raw.get() != "null").then_some(raw)
-    }
-
-    fn take<T: Deserialize<'a>>(&mut self, name: &str) -> Result<Option<T>, MetadataError> {
-        let Some(raw) = self.take_raw(name) else {
-            return Ok(None);
-        };
-        serde_json::from_str(raw.get())
-            .map(Some)
-            .map_err(|error| MetadataError::Malformed {
-                message: format!("{name}: {error}"),
-            })
-    }
-
-    fn required<T: Deserialize<'a>>(&mut self, name: &str) -> Result<T, MetadataError> {
-        self.take(name)?.ok_or_else(|| missing(name))
-    }
-
-    fn take_each<T: FromValue>(&mut self, name: &str) -> Result<Option<Vec<T>>, MetadataError> {
-        match self.take::<Vec<Value>>(name)? {
-            None => Ok(None),
-            Some(items) => Ok(Some(each(items, T::from_value)?)),
-        }
-    }
-
-    fn take_kept<T: Kept>(&mut self, name: &str) -> Result<Vec<T>, MetadataError> {
-        let items = self.take::<Vec<&RawValue>>(name)?.unwrap_or_default();
-        items.into_iter().map(T::from_raw).collect()
-    }
-
-    fn rest(self) -> Result<Vec<(String, RawJson)>, MetadataError> {
-        self.fields
-            .into_iter()
-            .map(|(name, raw)| Ok((name, RawJson::keep(raw)?)))
-            .collect()
-    }
-}
-
-fn missing(name: &str) -> MetadataError {
-    MetadataError::Malformed {
-        message: format!("the field '{name}' is missing"),
-    }
-}
-
 fn read(json: &[u8], uuid_if_missing: Option<Uuid>) -> Result<TableMetadata, MetadataError> {
-    let mut document = Document::of(json)?;
+    let mut document = RawObject::of(json)?;
     let found: i64 = document.required("format-version")?;
     let format_version = u8::try_from(found)
         .ok()
@@ -245,7 +152,7 @@ fn read(json: &[u8], uuid_if_missing: Option<Uuid>) -> Result<TableMetadata, Met
 }
 
 fn read_schemas(
-    document: &mut Document<'_>,
+    document: &mut RawObject<'_>,
     format_version: u8,
 ) -> Result<(Vec<Arc<Schema>>, i32), MetadataError> {
     // Later versions don't have the field: kept there, it would be stale after the next commit.
@@ -271,7 +178,7 @@ fn read_schemas(
 }
 
 fn read_specs(
-    document: &mut Document<'_>,
+    document: &mut RawObject<'_>,
     format_version: u8,
 ) -> Result<(Vec<PartitionSpec>, i32), MetadataError> {
     let legacy: Option<Vec<PartitionField>> = document
@@ -307,23 +214,28 @@ fn read_specs(
 }
 
 fn read_sort_orders(
-    document: &mut Document<'_>,
+    document: &mut RawObject<'_>,
     format_version: u8,
 ) -> Result<(Vec<SortOrder>, i32), MetadataError> {
     let orders: Option<Vec<SortOrder>> = document.take_each("sort-orders")?;
     let default_order_id: Option<i32> = document.take("default-sort-order-id")?;
     match orders {
-        Some(orders) => Ok((
-            orders,
-            default_order_id.ok_or_else(|| missing("default-sort-order-id"))?,
-        )),
+        Some(mut orders) => {
+            let default_order_id =
+                default_order_id.ok_or_else(|| missing("default-sort-order-id"))?;
+            // Some writers name the unsorted order without listing it.
+            if default_order_id == 0 && !orders.iter().any(|order| order.order_id == 0) {
+                orders.push(SortOrder::unsorted());
+            }
+            Ok((orders, default_order_id))
+        }
         None if format_version == 1 => Ok((vec![SortOrder::unsorted()], 0)),
         None => Err(missing("sort-orders")),
     }
 }
 
 fn read_refs(
-    document: &mut Document<'_>,
+    document: &mut RawObject<'_>,
     current_snapshot_id: Option<i64>,
 ) -> Result<BTreeMap<String, SnapshotRef>, MetadataError> {
     let mut refs = BTreeMap::new();
@@ -340,7 +252,9 @@ fn read_refs(
     Ok(refs)
 }
 
-fn read_properties(document: &mut Document<'_>) -> Result<BTreeMap<String, String>, MetadataError> {
+fn read_properties(
+    document: &mut RawObject<'_>,
+) -> Result<BTreeMap<String, String>, MetadataError> {
     match document.take::<Value>("properties")? {
         None => Ok(BTreeMap::new()),
         Some(value) => string_map(value).ok_or_else(|| {

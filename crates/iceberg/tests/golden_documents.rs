@@ -134,6 +134,10 @@ fn an_upgraded_table_has_the_fields_of_its_new_version_and_not_those_of_the_old_
     let written = document(&v2);
     assert_eq!(written["last-sequence-number"], json!(0));
     assert!(written.get("schema").is_none() && written.get("partition-spec").is_none());
+    let snapshot = &written["snapshots"][0];
+    assert_contains(snapshot, &value(V1)["snapshots"][0], "snapshots[0]");
+    assert_eq!(snapshot["sequence-number"], json!(0));
+    assert_eq!(snapshot["summary"], json!({"operation": "overwrite"}));
     let written = document(&commit(&v2, upgrade(3)).unwrap());
     assert_eq!(written["next-row-id"], json!(0));
 }
@@ -231,6 +235,15 @@ fn documents_that_other_readers_would_refuse_are_refused() {
             newest: 3
         })
     );
+}
+
+#[test]
+fn a_default_order_of_0_that_is_not_listed_is_the_unsorted_one() {
+    let mut unlisted = value(V2);
+    unlisted["default-sort-order-id"] = json!(0);
+    let metadata = load(&unlisted.to_string());
+    assert!(metadata.default_sort_order().unwrap().is_unsorted());
+    assert_eq!(metadata.sort_orders().len(), 2);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::error::UpdateError;
 use crate::partition::{NO_PARTITION_FIELD_ID, PartitionField, PartitionSpec};
 use crate::schema::Schema;
 use crate::schema_rules::check_schema;
+use crate::snapshot::Snapshot;
 use crate::sort::SortOrder;
 use crate::transform_rules::check_spec_alone;
 
@@ -32,12 +33,18 @@ impl Draft<'_> {
             )));
         }
         if current == 1 && format_version > 1 {
+            self.metadata
+                .snapshots
+                .complete_for_version_2()
+                .map_err(|error| {
+                    UpdateError::invalid(format!("the table can't be upgraded: {error}"))
+                })?;
             // Version 1 has no sequence numbers, but some writers put them into snapshots all the same.
             let numbers = self
                 .metadata
                 .snapshots
                 .iter()
-                .filter_map(|snapshot| snapshot.sequence_number());
+                .filter_map(Snapshot::sequence_number);
             self.metadata.last_sequence_number = numbers.max().unwrap_or(0).max(0);
         }
         self.metadata.format_version = format_version;
