@@ -179,10 +179,23 @@ impl Catalog {
             .document(allowed.as_str(), &catalog.settings)
             .await
             .map_err(|error| unusable_metadata(&error))?;
-        let (uuid, own) = match document.content(kind) {
-            Ok(Content::Table(metadata)) => (metadata.uuid(), metadata.location().to_owned()),
-            Ok(Content::View(metadata)) => (metadata.uuid(), metadata.location().to_owned()),
-            Err(error) => {
+        // A document that was read before is what it was read as, whatever is asked for now.
+        let (uuid, own) = match (kind, document.content(kind)) {
+            (PointerKind::Table, Ok(Content::Table(metadata))) => {
+                (metadata.uuid(), metadata.location().to_owned())
+            }
+            (PointerKind::View, Ok(Content::View(metadata))) => {
+                (metadata.uuid(), metadata.location().to_owned())
+            }
+            (PointerKind::Table, Ok(Content::View(_))) => {
+                let message = "`metadata-location` names the metadata of a view; register a view";
+                return Err(Refusal::invalid(message).into());
+            }
+            (PointerKind::View, Ok(Content::Table(_))) => {
+                let message = "`metadata-location` names the metadata of a table; register a table";
+                return Err(Refusal::invalid(message).into());
+            }
+            (_, Err(error)) => {
                 let message = format!("`metadata-location`: {error}");
                 return Err(Refusal::invalid(message).into());
             }
