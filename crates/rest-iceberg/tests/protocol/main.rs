@@ -1,0 +1,17 @@
+//! The protocol as clients see it: the router in this process, on a store and a warehouse of the
+//! test's own. Every test ends with an audit of the store.
+
+mod commits;
+mod configuration;
+mod errors;
+mod idempotency;
+mod loads;
+mod names;
+mod namespaces;
+mod registration;
+mod server;
+mod staging;
+mod tables;
+mod transactions;
+mod versions;
+mod views;
