@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use http::header::{HOST, ORIGIN};
 use http::{HeaderMap, Method, StatusCode};
+use metrics::Gauge;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout_at;
 use tokio_util::task::TaskTracker;
@@ -113,21 +114,24 @@ impl Stack {
         self.running.wait().await;
     }
 
-    /// The right to run, if the request needs one.
-    fn admit(&self, route: &str) -> Result<Option<OwnedSemaphorePermit>, Fault> {
+    /// The right to run.
+    fn admit(&self, route: &str) -> Result<Admission, Fault> {
         if self.always_admitted.contains(&route) {
-            return Ok(None);
+            return Ok(Admission::new(route, None));
         }
         let seats = if self.long_poll.contains(&route) {
             &self.waiting
         } else {
             &self.in_flight
         };
-        seats.clone().try_acquire_owned().map(Some).map_err(|_| {
-            metrics::counter!("http_requests_refused_total").increment(1);
-            let message = "the server is busy; nothing was done, try again";
-            Fault::new(FaultKind::Overloaded, message)
-        })
+        match seats.clone().try_acquire_owned() {
+            Ok(seat) => Ok(Admission::new(route, Some(seat))),
+            Err(_) => {
+                metrics::counter!("http_requests_refused_total").increment(1);
+                let message = "the server is busy; nothing was done, try again";
+                Err(Fault::new(FaultKind::Overloaded, message))
+            }
+        }
     }
 
     async fn answer(
@@ -138,10 +142,10 @@ impl Stack {
         deadline: Instant,
     ) -> Result<Response, Fault> {
         refuse_other_sites(request.method(), request.headers())?;
-        let permit = self.admit(route)?;
+        let admission = self.admit(route)?;
         let is_mutation = !request.method().is_safe();
         let run = async move {
-            let _permit = permit;
+            let _admission = admission;
             AssertUnwindSafe(next.run(request)).catch_unwind().await
         };
         let ended = if is_mutation {
@@ -163,6 +167,29 @@ impl Stack {
     }
 }
 
+/// A request that runs; given back when it ends, in whatever way.
+struct Admission {
+    in_flight: Gauge,
+    _seat: Option<OwnedSemaphorePermit>,
+}
+
+impl Admission {
+    fn new(route: &str, seat: Option<OwnedSemaphorePermit>) -> Admission {
+        let in_flight = metrics::gauge!("http_requests_in_flight", "route" => route.to_owned());
+        in_flight.increment(1);
+        Admission {
+            in_flight,
+            _seat: seat,
+        }
+    }
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        self.in_flight.decrement(1);
+    }
+}
+
 async fn in_time<F: Future>(run: F, deadline: Instant) -> Option<F::Output> {
     timeout_at(deadline.into(), run).await.ok()
 }
@@ -181,12 +208,12 @@ async fn converse(State(stack): State<Arc<Stack>>, mut request: Request, next: N
     // The path is left out on purpose: it may carry a transaction's token.
     let span = tracing::info_span!(
         "request",
-        otel.kind = "server",
-        otel.name = format!("{method} {route}"),
+        request_id = request_id.as_str(),
         method,
         route,
-        request_id = request_id.as_str(),
-        status = tracing::field::Empty,
+        otel.kind = "server",
+        otel.name = format!("{method} {route}"),
+        http.response.status_code = tracing::field::Empty,
     );
     let answer = stack.answer(request, next, route, deadline);
     let answer = answer.instrument(span.clone()).await;
@@ -197,7 +224,6 @@ async fn converse(State(stack): State<Arc<Stack>>, mut request: Request, next: N
 
     let status = response.status();
     let elapsed = started.elapsed();
-    span.record("status", status.as_u16());
     span.in_scope(|| {
         let fault = response.extensions().get::<Fault>();
         let reason = fault.map(|fault| fault.message.as_str());
@@ -209,6 +235,7 @@ async fn converse(State(stack): State<Arc<Stack>>, mut request: Request, next: N
             tracing::info!(status, latency_ms, reason, "answered");
         }
     });
+    span.record("http.response.status_code", status.as_u16());
     observe(route, method, status, elapsed);
     stack.shapes.write(&path, response)
 }

@@ -1,14 +1,16 @@
 //! Logs on stderr, and traces to a collector if one is set.
 
+use std::fmt::{self, Debug};
 use std::io::IsTerminal;
 
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::{SpanExporter, WithExportConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
+use tracing::field::Field;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::fmt;
+use tracing_subscriber::fmt::format::{self, Writer};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -25,9 +27,12 @@ pub struct Traces(Option<SdkTracerProvider>);
 pub fn start(config: &Config) -> Result<Traces, Failure> {
     // Checked when the setting was read.
     let filter: Targets = config.log_level.parse().unwrap_or_default();
-    let lines = fmt::layer().with_writer(std::io::stderr);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     let lines = match config.log_format {
-        LogFormat::Human => lines.with_ansi(std::io::stderr().is_terminal()).boxed(),
+        LogFormat::Human => lines
+            .with_ansi(std::io::stderr().is_terminal())
+            .fmt_fields(format::debug_fn(write_field))
+            .boxed(),
         LogFormat::Json => lines.json().flatten_event(true).boxed(),
     };
     let provider = config.otlp_endpoint.as_deref().map(exporting).transpose()?;
@@ -44,6 +49,15 @@ pub fn start(config: &Config) -> Result<Traces, Failure> {
         .try_init()
         .map_err(|error| Failure::setup(format!("the log can't be started: {error}")))?;
     Ok(Traces(provider))
+}
+
+/// A field as people read it: the message first and bare, nothing that is for collectors only.
+fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> fmt::Result {
+    match field.name() {
+        "message" => write!(writer, "{value:?}"),
+        name if name.starts_with("otel.") => Ok(()),
+        name => write!(writer, " {name}={value:?}"),
+    }
 }
 
 fn exporting(endpoint: &str) -> Result<SdkTracerProvider, Failure> {

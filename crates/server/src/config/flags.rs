@@ -45,7 +45,8 @@ fn flag(setting: &'static Setting) -> Arg {
     let arg = Arg::new(setting.name)
         .long(setting.name)
         .help(format!("{}{default}", setting.help))
-        .help_heading("Settings");
+        .help_heading("Settings")
+        .overrides_with(setting.name);
     if setting.is_switch() {
         arg.action(ArgAction::SetTrue)
     } else {

@@ -1,0 +1,89 @@
+//! Verbs that talk to a server.
+
+mod support;
+
+use serde_json::Value;
+use support::{Ended, Place, Server};
+
+struct Bench {
+    place: Place,
+    server: Server,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let place = Place::new();
+        let server = place.serve(&[]);
+        Bench { place, server }
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ended {
+        let mut command = self.place.command(arguments);
+        command.env("ANABRANCH_SERVER", &self.server.url);
+        support::ended(command)
+    }
+
+    fn ok(&self, arguments: &[&str]) -> String {
+        let ended = self.run(arguments);
+        assert_eq!(ended.status, 0, "{arguments:?} {ended:?}");
+        ended.out
+    }
+}
+
+#[test]
+fn catalogs_and_databases_are_made_listed_and_dropped_by_name() {
+    let bench = Bench::new();
+    bench.ok(&["catalog", "create", "two", "--property", "team=a"]);
+    bench.ok(&["database", "create", "two.\"my.db\"", "--property", "k=v"]);
+    bench.ok(&["database", "create", "default.two.\"my.db\"/inner"]);
+    let list = bench.ok(&["database", "list", "two"]);
+    assert_eq!(list, "NAME\n\"my.db\"\n");
+    let list = bench.ok(&["database", "list", "two.\"my.db\""]);
+    assert_eq!(list, "NAME\n\"my.db\"/inner\n");
+    let shown = bench.ok(&["database", "show", "two.\"my.db\"", "--json"]);
+    let shown: Value = serde_json::from_str(&shown).expect("JSON");
+    assert_eq!(shown["properties"]["k"], "v");
+
+    let refused = bench.run(&["catalog", "drop", "two"]);
+    assert_eq!(refused.status, 1);
+    assert!(refused.line().contains("409"), "{refused:?}");
+    bench.ok(&["catalog", "drop", "two", "--cascade"]);
+    assert!(!bench.ok(&["catalog", "list"]).contains("two"));
+}
+
+#[test]
+fn a_name_of_the_wrong_kind_is_refused_before_anything_is_asked() {
+    let bench = Bench::new();
+    let ended = bench.run(&["table", "show", "lake.sales"]);
+    assert_eq!(ended.status, 2);
+    assert!(ended.line().contains("catalog.database.table"), "{ended:?}");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_named() {
+    let place = Place::new();
+    let ended = place.run(&["catalog", "list", "--server", "http://127.0.0.1:1"]);
+    assert_eq!(ended.status, 1);
+    assert!(ended.line().contains("http://127.0.0.1:1"), "{ended:?}");
+    let ended = place.run(&["catalog", "list", "--server", "somewhere"]);
+    assert_eq!(ended.status, 2);
+}
+
+#[test]
+fn a_reader_of_changes_that_remembers_goes_on_where_it_ended() {
+    let bench = Bench::new();
+    let names = |out: String| -> Vec<Value> {
+        let lines = out
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let changes = lines.filter(|line| line.get("key").is_some());
+        changes
+            .map(|change| change["key"]["name"].clone())
+            .collect()
+    };
+    let changes = ["changes", "--json", "--remember", "cursor"];
+    assert_eq!(names(bench.ok(&changes)), ["default", "lake"]);
+    assert_eq!(names(bench.ok(&changes)), Vec::<Value>::new());
+    bench.ok(&["database", "create", "lake.sales"]);
+    assert_eq!(names(bench.ok(&changes)), ["sales"]);
+}
