@@ -2,8 +2,13 @@
 //! and tasks in an SQL database.
 //!
 //! An engine knows rows and transactions; it knows no rule of the catalog. SQL text lives here and
-//! only here. Every engine passes one behavioural suite ([`suite`], feature `testing`), bare and
-//! under the fault decorator ([`fault`]).
+//! only here. Every engine passes one behavioural suite (`suite`, feature `testing`), bare and
+//! under the fault decorator (`fault`).
+//!
+//! Where what is: `sqlite` and `postgres` are the engines, each with its own SQL; `segment` turns
+//! listings into stretches of the key order; `audit` holds the invariants, in SQL for both; `schema`
+//! decides about versions; `migrations/` has the schema itself, one numbered file per step, never
+//! changed once released. Names hold no NUL character: PostgreSQL refuses it.
 //!
 //! The types that matter:
 //! - [`Store`]: one engine; opens transactions and answers reads from one database snapshot.

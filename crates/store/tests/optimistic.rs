@@ -1,4 +1,5 @@
 //! The behaviour of every store, on PostgreSQL.
+#![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 

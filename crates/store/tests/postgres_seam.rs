@@ -1,5 +1,6 @@
 //! The locking seam on PostgreSQL, as PostgreSQL itself sees it: who waits, who loses, and what
 //! becomes of a COMMIT whose answer is lost.
+#![allow(clippy::unwrap_used)]
 
 mod support;
 
@@ -24,12 +25,8 @@ fn reason(error: &StoreError) -> Option<ConflictReason> {
 
 /// A commit that only moves the clock of one of the held partitions.
 fn tick(transaction: &dyn Transaction, partition: PartitionId) -> WriteSet {
-    let held = transaction.partitions().iter();
-    let mut row = held
-        .filter(|row| row.id == partition)
-        .next_back()
-        .unwrap()
-        .clone();
+    let mut held = transaction.partitions().iter();
+    let mut row = held.find(|row| row.id == partition).unwrap().clone();
     row.clock = Revision(row.clock.0 + 1);
     let mut writes = WriteSet::empty(CommitId::random());
     writes.partitions.push(row);

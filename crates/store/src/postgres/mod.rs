@@ -4,6 +4,8 @@ mod connection;
 mod log;
 mod migrate;
 mod options;
+#[cfg(all(test, feature = "testing"))]
+mod plans;
 mod reads;
 mod rows;
 mod scan;

@@ -181,6 +181,7 @@ pub(super) fn unusable(message: String) -> StoreError {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

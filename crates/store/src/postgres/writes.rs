@@ -70,7 +70,7 @@ impl Arrays {
         }
     }
 
-    fn from_clause(&self, alias: &str) -> String {
+    fn as_rows(&self, alias: &str) -> String {
         format!(
             "unnest({}) AS {alias}({})",
             self.calls.join(", "),
@@ -105,7 +105,7 @@ impl<'a> Parts<'a> {
 
     fn insert(&mut self, name: &str, table: &str, arrays: &Arrays, expected: usize) {
         let columns = arrays.columns.join(", ");
-        let from = arrays.from_clause("v");
+        let from = arrays.as_rows("v");
         let sql = format!("INSERT INTO {table} ({columns}) SELECT {columns} FROM {from}");
         self.part(name, &sql, expected);
     }
@@ -150,7 +150,7 @@ impl<'a> Parts<'a> {
             "UPDATE partition p SET parent = v.parent, state = v.state, clock = v.clock, \
              last_commit = v.last_commit, last_revision = v.last_revision, \
              horizon = v.horizon, guard = p.guard + 1 FROM {} WHERE p.id = v.id",
-            arrays.from_clause("v")
+            arrays.as_rows("v")
         );
         self.part("held", &sql, rows.len());
     }
@@ -201,7 +201,7 @@ impl<'a> Parts<'a> {
             "DELETE FROM current c USING {} WHERE c.partition = v.partition \
              AND c.branch = v.branch AND c.scope = v.scope AND c.class = v.class \
              AND c.name = v.name",
-            arrays.from_clause("v")
+            arrays.as_rows("v")
         );
         self.part("gone", &sql, keys.len());
     }
@@ -215,7 +215,7 @@ impl<'a> Parts<'a> {
              ON CONFLICT (partition, branch, scope, class, name) DO UPDATE SET \
              kind = excluded.kind, object = excluded.object, version = excluded.version, \
              from_rev = excluded.from_rev, body = excluded.body",
-            arrays.from_clause("v")
+            arrays.as_rows("v")
         );
         self.part("standing", &sql, upserts.len());
     }

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 
+use super::error::gone;
 use super::rows::{Db, now};
 use super::writer::{NoAnswer, Turn, commit, roll_back};
 use super::{log, reads, writes};
@@ -30,7 +31,8 @@ impl SqliteTransaction {
             db.control("BEGIN IMMEDIATE")?;
             Ok((now(), rows_of(db, &partitions)?))
         };
-        let (now, held) = turn.call(begin).await.unwrap_or_else(lost)?;
+        let begun = turn.call(begin).await;
+        let (now, held) = begun.unwrap_or_else(|NoAnswer| Err(gone()))?;
         Ok(SqliteTransaction { turn, now, held })
     }
 

@@ -140,11 +140,9 @@ impl World {
 
     /// Commits commands on one partition or several, whatever it takes.
     pub async fn write(&self, partitions: &[PartitionId], commands: &[Command]) -> Committed {
-        loop {
-            match self.try_write(partitions, commands).await {
-                Ok(committed) => return committed,
-                Err(error) => panic!("{error}"),
-            }
+        match self.try_write(partitions, commands).await {
+            Ok(committed) => committed,
+            Err(error) => panic!("{error}"),
         }
     }
 
