@@ -14,7 +14,7 @@ use anabranch_store::{
     Answer, At, Class, CommitId, ConflictReason, LockMode, PartitionId, Read, Revision, StoreError,
     Transaction, WriteSet,
 };
-use support::{Proxy, open, open_with, wait_until_blocked};
+use support::{Proxy, open, open_with, wait_until_blocked, wait_until_written};
 
 fn reason(error: &StoreError) -> Option<ConflictReason> {
     match error {
@@ -273,6 +273,8 @@ async fn a_delayed_commit_is_found_under_the_same_partition() {
         assert!(error.is_unknown(), "{error}");
         let plain = world.partition(one).await;
         assert_ne!(plain.last_commit, writes.commit, "a plain look says absent");
+        // Before it has written, an optimistic holder wouldn't be waited for: it would lose.
+        wait_until_written(&client).await;
         let looking = tokio::spawn({
             let (store, commit) = (Arc::clone(&world.store), writes.commit);
             async move {

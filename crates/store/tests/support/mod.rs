@@ -34,15 +34,28 @@ pub async fn open_with(
 
 /// Waits until PostgreSQL itself says that so many sessions are blocked by others.
 pub async fn wait_until_blocked(client: &Client, sessions: i64) {
-    const BLOCKED: &str = "SELECT count(*) FROM pg_stat_activity \
-         WHERE datname = current_database() AND cardinality(pg_blocking_pids(pid)) > 0";
+    let is_blocked = "cardinality(pg_blocking_pids(pid)) > 0";
+    wait_until_sessions(client, is_blocked, sessions).await;
+}
+
+/// Waits until a session has executed the writes of a commit, and not its COMMIT.
+pub async fn wait_until_written(client: &Client) {
+    let has_written = "state = 'idle in transaction' AND query LIKE 'WITH held AS (UPDATE%'";
+    wait_until_sessions(client, has_written, 1).await;
+}
+
+async fn wait_until_sessions(client: &Client, condition: &str, sessions: i64) {
+    let sql = format!(
+        "SELECT count(*) FROM pg_stat_activity \
+         WHERE datname = current_database() AND pid <> pg_backend_pid() AND {condition}"
+    );
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
-        let row = client.query_one(BLOCKED, &[]).await.unwrap();
+        let row = client.query_one(&sql, &[]).await.unwrap();
         if row.get::<_, i64>(0) >= sessions {
             return;
         }
-        assert!(Instant::now() < deadline, "nobody is blocked");
+        assert!(Instant::now() < deadline, "no session where {condition}");
     }
 }
 
