@@ -238,6 +238,18 @@ fn documents_that_other_readers_would_refuse_are_refused() {
 }
 
 #[test]
+fn metadata_is_part_of_larger_values_as_well_as_a_document_of_its_own() {
+    for text in [V1, V2, V3] {
+        let metadata = load(text);
+        let whole = serde_json::to_value(&metadata).unwrap();
+        assert_eq!(whole, document(&metadata));
+        // Inside a value, integers beyond 64 bits are no longer exact; everything else is.
+        let again: TableMetadata = serde_json::from_value(whole).unwrap();
+        assert_eq!(document(&again), document(&metadata));
+    }
+}
+
+#[test]
 fn a_default_order_of_0_that_is_not_listed_is_the_unsorted_one() {
     let mut unlisted = value(V2);
     unlisted["default-sort-order-id"] = json!(0);
