@@ -2,7 +2,7 @@
 //! `#[tokio::test]` of each for one way to make a store: a path to an async function that takes the
 //! test, and calls it with a fresh `Arc<dyn Store>`.
 //!
-//! [`store_suite!`] is for every store, also for one that loses answers; [`calm_suite!`] holds what
+//! [`store_suite!`](crate::store_suite!) is for every store, also for one that loses answers; [`calm_suite!`](crate::calm_suite!) holds what
 //! only a store that answers can show.
 #![allow(clippy::unwrap_used)]
 
