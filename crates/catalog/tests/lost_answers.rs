@@ -19,6 +19,8 @@ on_every_engine![
     a_resent_append_is_answered_with_success_and_applied_once,
     a_resent_append_is_recognised_although_others_came_in_between,
     a_resent_append_that_waits_beside_the_first_is_applied_once,
+    a_resent_append_to_a_renamed_table_is_not_told_that_nothing_was_applied,
+    a_resent_append_that_cannot_be_looked_up_is_unknown,
     a_resent_multi_table_commit_is_recognised,
     a_resent_staged_create_is_recognised,
     another_request_with_the_same_snapshot_is_a_conflict,
@@ -93,6 +95,47 @@ async fn a_resent_append_that_waits_beside_the_first_is_applied_once(
         "{one:?} {two:?}"
     );
     assert_eq!(server.snapshots("t").await, [1]);
+    server.healthy().await;
+}
+
+async fn a_resent_append_to_a_renamed_table_is_not_told_that_nothing_was_applied(
+    store: Arc<dyn Store>,
+    folder: &Path,
+) {
+    let server = begin(&store, folder).await;
+    let said = request("append 1");
+    let uuid = server.create("u").await.unwrap();
+    let uuid = uuid.document.table().unwrap().uuid();
+    let assert_uuid = requirement(json!({"type": "assert-table-uuid", "uuid": uuid}));
+    let mut change = append("u", 1, None, 1);
+    change.requirements.push(assert_uuid);
+    server.commit(&said, change.clone()).await.unwrap();
+    server.rename("u", "v").await.unwrap();
+    let again = server.commit(&said, change.clone()).await;
+    assert_eq!(again.unwrap_err(), RunError::Unknown.into());
+    let many = server
+        .catalog
+        .commit_tables(&said, &server.lake, vec![change.clone()]);
+    assert!(many.await.is_ok());
+    let never_applied = server.commit(&request("append 2"), change).await;
+    assert_eq!(
+        reason(&never_applied),
+        Some(Reason::NotFound(Subject::Table))
+    );
+    server.healthy().await;
+}
+
+async fn a_resent_append_that_cannot_be_looked_up_is_unknown(store: Arc<dyn Store>, folder: &Path) {
+    let server = begin(&store, folder).await;
+    let said = request("append 1");
+    server.commit(&said, append("t", 1, None, 1)).await.unwrap();
+    let gone = Fault::Error(StoreError::Unavailable {
+        detail: "gone".to_owned(),
+    });
+    server.faults.at("read", When::Before, 1, gone);
+    let again = server.commit(&said, append("t", 1, None, 1)).await;
+    assert_eq!(again.unwrap_err(), RunError::Unknown.into());
+    server.commit(&said, append("t", 1, None, 1)).await.unwrap();
     server.healthy().await;
 }
 

@@ -1,5 +1,6 @@
 //! New metadata from old, as pure functions: what a commit would make of what stands.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anabranch_files::{Location, MetadataName};
@@ -63,6 +64,19 @@ pub(crate) enum Edit {
     },
 }
 
+impl Edit {
+    /// Whether it makes something that isn't there yet.
+    pub(crate) fn is_creation(&self) -> bool {
+        match self {
+            Edit::Create { .. } | Edit::Register { .. } => true,
+            Edit::UpdateTable { requirements, .. } => {
+                requirements.contains(&TableRequirement::AssertCreate)
+            }
+            Edit::UpdateView { .. } => false,
+        }
+    }
+}
+
 /// What stands under a name, or would stand if the commits before in the chain are applied.
 #[derive(Clone, Debug)]
 pub(crate) struct Standing {
@@ -115,16 +129,10 @@ pub(crate) fn prepare(
     ground: &Ground<'_>,
 ) -> Result<Prepared, Refusal> {
     if let Some(other) = standing.filter(|standing| standing.kind != kind) {
-        return Err(match edit {
-            Edit::Create { .. } | Edit::Register { .. } => {
-                already_exists(other.kind.subject(), &identifier.to_string())
-            }
-            Edit::UpdateTable { requirements, .. }
-                if requirements.contains(&TableRequirement::AssertCreate) =>
-            {
-                already_exists(other.kind.subject(), &identifier.to_string())
-            }
-            _ => not_found(kind.subject(), &identifier.to_string()),
+        return Err(if edit.is_creation() {
+            already_exists(other.kind.subject(), &identifier.to_string())
+        } else {
+            not_found(kind.subject(), &identifier.to_string())
         });
     }
     match edit {
@@ -217,15 +225,31 @@ pub(crate) fn prepare(
 
 /// Keys under which a request is found again by the ids inside it.
 pub(crate) fn derived_keys(edit: &Edit, standing: Option<&Standing>) -> Vec<String> {
-    let Edit::UpdateTable { updates, .. } = edit else {
+    let Edit::UpdateTable {
+        requirements,
+        updates,
+    } = edit
+    else {
         return Vec::new();
     };
     let mut keys = Vec::new();
     if let Some(uuid) = created_uuid(updates) {
         keys.push(format!("create/{uuid}"));
     }
-    if let Some(standing) = standing {
-        let uuid = standing.pointer.uuid;
+    // What the request says it is about counts too: since it was applied, its table may have been
+    // renamed, and nothing, or another table, stand under the name.
+    let asserted = requirements
+        .iter()
+        .filter_map(|requirement| match requirement {
+            TableRequirement::AssertTableUuid { uuid } => Some(*uuid),
+            _ => None,
+        });
+    let uuids: BTreeSet<Uuid> = standing
+        .map(|standing| standing.pointer.uuid)
+        .into_iter()
+        .chain(asserted)
+        .collect();
+    for uuid in uuids {
         let snapshots = snapshot_ids_added(updates).into_iter();
         keys.extend(snapshots.map(|snapshot| format!("snapshot/{uuid}/{snapshot}")));
     }

@@ -7,7 +7,7 @@ use anabranch_files::StorageSettings;
 use anabranch_iceberg::{
     CreateTable, PartitionSpec, Schema, SortOrder, TableMetadata, UpdateContext,
 };
-use anabranch_partition::Refusal;
+use anabranch_partition::{Refusal, RunError};
 use bytes::Bytes;
 use uuid::Uuid;
 
@@ -220,16 +220,22 @@ impl Catalog {
         kind: PointerKind,
         edit: Edit,
     ) -> Result<Committed, CatalogError> {
+        // Whoever commits has written files, and would delete them if told that nothing was
+        // applied, also if the table only has another name by now.
+        let gone = match edit {
+            Edit::UpdateTable { .. } | Edit::UpdateView { .. } => RunError::Unknown,
+            Edit::Create { .. } | Edit::Register { .. } => {
+                not_found(kind.subject(), &identifier.to_string()).into()
+            }
+        };
         let edits = vec![NamedEdit {
-            identifier: identifier.clone(),
+            identifier,
             kind,
             edit,
         }];
         let committed = self.committer.commit(warehouse, edits, caller).await?;
-        committed
-            .into_iter()
-            .next()
-            .ok_or_else(|| not_found(kind.subject(), &identifier.to_string()).into())
+        let first = committed.into_iter().next();
+        first.ok_or(CatalogError::Run(gone))
     }
 
     /// The metadata of a new table, with its location chosen.

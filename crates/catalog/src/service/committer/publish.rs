@@ -164,14 +164,15 @@ impl Committer {
     }
 
     /// Answers with success and what stands now: the request was applied before. A table that was
-    /// dropped or renamed since is left out.
+    /// dropped or renamed since is left out. If what stands can't be read, no error may say that
+    /// nothing was changed.
     async fn answer_with_current(&self, job: Job) {
         let mut current = Vec::with_capacity(job.edits.len());
         for edit in &job.edits {
             match self.current(&job, edit).await {
                 Ok(committed) => current.push(committed),
                 Err(error) if error.refusal().is_some() => {}
-                Err(error) => return reply(job, Err(error)),
+                Err(_) => return reply(job, Err(RunError::Unknown.into())),
             }
         }
         reply(job, Ok(current));
@@ -192,9 +193,16 @@ impl Committer {
     /// lost: then it is answered with success. Else the refusal is given, and kept under the
     /// request's key.
     pub(super) async fn settle_refusal(&self, job: Job, refusal: Refusal, derived: Vec<String>) {
-        if self.was_applied(&job, &derived).await {
-            metrics::counter!("anabranch_recognised_total").increment(1);
-            return self.answer_with_current(job).await;
+        match self.was_applied(&job, &derived).await {
+            Ok(false) => {}
+            Ok(true) => {
+                metrics::counter!("anabranch_recognised_total").increment(1);
+                return self.answer_with_current(job).await;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "whether a commit was applied before can't be read");
+                return reply(job, Err(RunError::Unknown.into()));
+            }
         }
         if matches!(refusal.reason, Reason::Conflict) {
             metrics::counter!("anabranch_conflicts_total", "reason" => "requirement").increment(1);
@@ -210,18 +218,16 @@ impl Committer {
         }
     }
 
-    async fn was_applied(&self, job: &Job, derived: &[String]) -> bool {
+    async fn was_applied(&self, job: &Job, derived: &[String]) -> Result<bool, RunError> {
         let reads: Vec<Read> = derived.iter().cloned().map(Read::Operation).collect();
         if reads.is_empty() {
-            return false;
+            return Ok(false);
         }
-        let Ok(answers) = self.core.partitions.read(&reads).await else {
-            return false;
-        };
-        answers.iter().any(|answer| {
+        let answers = self.core.partitions.read(&reads).await?;
+        Ok(answers.iter().any(|answer| {
             matches!(answer, Answer::Operation(Some(record))
                 if record.fingerprint == job.caller.fingerprint
                     && record.principal == job.caller.principal)
-        })
+        }))
     }
 }
