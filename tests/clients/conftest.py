@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from servers import LOCKING_MODES, postgres_store, serving, sqlite_store
+from servers import LOCKING_MODES, NO_HISTORY, postgres_store, serving, sqlite_store
 from support.postgres import Cluster
 from support.server import Server
 
@@ -24,6 +24,13 @@ def postgres_url() -> Iterator[str]:
 def server(tmp_path: Path) -> Iterator[Server]:
     """One server on SQLite."""
     with serving(sqlite_store(tmp_path), 1, tmp_path) as [server]:
+        yield server
+
+
+@pytest.fixture
+def forgetful_server(tmp_path: Path) -> Iterator[Server]:
+    """One server on SQLite that retains no history."""
+    with serving([*sqlite_store(tmp_path), *NO_HISTORY], 1, tmp_path) as [server]:
         yield server
 
 

@@ -7,6 +7,9 @@ from pathlib import Path
 from support.postgres import create_database
 from support.server import Server
 
+# A dropped table is read by retained history until that is pruned; with these a purge has nothing to wait for.
+NO_HISTORY = ["--history-retention", "1ms", "--job-interval", "100ms"]
+
 LOCKING_MODES = {"postgres": "", "postgres-optimistic": "?mode=optimistic"}
 
 

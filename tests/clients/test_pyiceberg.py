@@ -260,7 +260,9 @@ def test_register_refuses_a_taken_name(catalog):
         catalog.register_table("sales.orders", table.metadata_location)
 
 
-def test_purge_removes_the_files_in_time(catalog):
+def test_purge_removes_the_files_when_no_history_needs_them(forgetful_server):
+    catalog = pyiceberg(forgetful_server.iceberg)
+    catalog.create_namespace("sales")
     table = catalog.create_table("sales.orders", SCHEMA)
     table.append(rows(1))
     catalog.purge_table("sales.orders")

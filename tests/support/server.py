@@ -50,7 +50,11 @@ class Server:
         command = [str(binary()), "serve", "--listen", f"127.0.0.1:{self.port}", *self.store]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        wait_until(self._ready, f"{' '.join(command)} is ready")
+        try:
+            wait_until(self._ready, f"{' '.join(command)} is ready")
+        except BaseException:
+            self.kill()
+            raise
         return self
 
     def stop(self) -> None:
