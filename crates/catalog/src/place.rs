@@ -21,16 +21,25 @@ impl Container {
         Read::Container(self.partition)
     }
 
-    /// Refuses unless the container still stands under its name. Exact, because who renames or
+    /// Its entry, if the container still stands under its name. Exact, because who renames or
     /// drops a container holds the container's own partition.
-    pub(crate) fn guard(&self, view: &View<'_>, subject: Subject) -> Result<(Key, Entry), Stop> {
-        if view.is_live(self.partition)?
-            && let Some((key, entry)) = view.container(self.partition)?
-            && key.name == self.name
-        {
-            return Ok((key, entry));
+    fn standing(&self, view: &View<'_>) -> Result<Option<(Key, Entry)>, Stop> {
+        if !view.is_live(self.partition)? {
+            return Ok(None);
         }
-        Err(not_found(subject, &self.name).into())
+        let found = view.container(self.partition)?;
+        Ok(found.filter(|(key, _)| key.name == self.name))
+    }
+
+    /// Whether the container still stands under its name.
+    pub(crate) fn stands(&self, view: &View<'_>) -> Result<bool, Stop> {
+        Ok(self.standing(view)?.is_some())
+    }
+
+    /// Refuses unless the container still stands under its name.
+    pub(crate) fn guard(&self, view: &View<'_>, subject: Subject) -> Result<(Key, Entry), Stop> {
+        let standing = self.standing(view)?;
+        standing.ok_or_else(|| not_found(subject, &self.name).into())
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::body::PointerBody;
 use crate::name::Identifier;
-use crate::place::{Container, guard_scope, not_found, scope_key, table_key};
+use crate::place::{Container, not_found, table_key};
 
 /// The job that removes the files of a purged table.
 pub(crate) const PURGE_TASK: &str = "purge";
@@ -44,23 +44,19 @@ impl Command for DropPointer {
     fn reads(&self) -> Vec<Read> {
         let scope = self.identifier.namespace.scope();
         let own = table_key(self.database.partition, &scope, &self.identifier.name);
-        let parent = scope_key(self.database.partition, &scope);
-        parent
-            .into_iter()
-            .chain([own])
-            .map(Read::Point)
-            .chain([self.database.read()])
-            .collect()
+        vec![self.database.read(), Read::Point(own)]
     }
 
     fn apply(&self, view: &mut View<'_>, _: &Context<'_>) -> Result<PointerBody, Stop> {
-        self.database.guard(view, Subject::Namespace)?;
+        let absent = || Stop::from(not_found(self.subject, &self.identifier.to_string()));
+        if !self.database.stands(view)? {
+            return Err(absent());
+        }
         let scope = self.identifier.namespace.scope();
-        guard_scope(view, &self.database, &scope)?;
         let key = table_key(self.database.partition, &scope, &self.identifier.name);
         let standing = view.get(&key)?.filter(|entry| entry.kind == self.kind);
         let Some(entry) = standing else {
-            return Err(not_found(self.subject, &self.identifier.to_string()).into());
+            return Err(absent());
         };
         let pointer: PointerBody = serde_json::from_str(&entry.body).map_err(|_| {
             anabranch_partition::Refusal::invalid("the table's row can't be read; run doctor")

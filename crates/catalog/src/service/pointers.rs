@@ -80,12 +80,13 @@ pub(crate) fn found_pointer(
     resolved: &Resolved,
 ) -> Result<Pointer, CatalogError> {
     let catalog = found_catalog(warehouse, resolved)?;
-    let database = found_database(&identifier.namespace, resolved)?;
+    let absent = || not_found(kind.subject(), &identifier.to_string());
+    let database = found_database(&identifier.namespace, resolved).map_err(|_| absent())?;
     let entry = resolved
         .leaf
         .as_ref()
         .filter(|entry| entry.kind == kind.kind())
-        .ok_or_else(|| not_found(kind.subject(), &identifier.to_string()))?;
+        .ok_or_else(absent)?;
     pointer_of(
         identifier,
         kind,
@@ -232,9 +233,10 @@ impl Catalog {
         let catalog = found_catalog(warehouse, &resolved)?;
         let database = match found_database(&identifier.namespace, &resolved) {
             Ok(database) => database,
-            Err(error) => {
+            Err(_) => {
                 let partitions = vec![catalog.container.partition];
-                return earlier(core.refuse(caller, partitions, error).await?);
+                let absent = not_found(kind.subject(), &identifier.to_string());
+                return earlier(core.refuse(caller, partitions, absent.into()).await?);
             }
         };
         let retention = core.limits.history_retention.as_micros();

@@ -13,7 +13,7 @@ use anabranch_store::ObjectId;
 use bytes::Bytes;
 use uuid::Uuid;
 
-use crate::body::{self, CatalogBody, PointerBody};
+use crate::body::{self, CatalogBody, PointerBody, Properties};
 use crate::command::{Becomes, Expected, PointerChange};
 use crate::name::Identifier;
 use crate::place::{Container, already_exists, not_found};
@@ -146,17 +146,22 @@ pub(crate) fn prepare(
                     .check(base.as_deref())
                     .map_err(|error| refusal(error, identifier, kind))?;
             }
-            if base.is_none() && created_uuid(updates).is_none() {
-                return Err(not_found(kind.subject(), &identifier.to_string()));
-            }
-            if let (Some(standing), true) = (standing, updates.is_empty()) {
+            let context = context(standing, ground);
+            let applied = match &base {
+                Some(base) => apply(Some(base), updates, &context),
+                None if edit.is_creation() => {
+                    let complete = completed(updates, identifier, ground)?;
+                    apply(None, &complete, &context)
+                }
+                None => return Err(not_found(kind.subject(), &identifier.to_string())),
+            };
+            let after = applied.map_err(|error| refusal(error, identifier, kind))?;
+            if let (Some(standing), Some(base)) = (standing, &base)
+                && after == **base
+            {
                 return Ok(unchanged(identifier, standing, ground));
             }
-            let context = context(standing, ground);
-            let after = apply(base.as_deref(), updates, &context)
-                .map_err(|error| refusal(error, identifier, kind))?;
-            let unmoved = base.is_some_and(|base| base.location() == after.location());
-            if !unmoved {
+            if base.is_none_or(|base| base.location() != after.location()) {
                 location::allowed(ground.catalog, "location", after.location())?;
             }
             written(
@@ -254,6 +259,27 @@ pub(crate) fn derived_keys(edit: &Edit, standing: Option<&Standing>) -> Vec<Stri
         keys.extend(snapshots.map(|snapshot| format!("snapshot/{uuid}/{snapshot}")));
     }
     keys
+}
+
+/// The updates of a creation, with an identity and a place where they name none.
+fn completed(
+    updates: &[TableUpdate],
+    identifier: &Identifier,
+    ground: &Ground<'_>,
+) -> Result<Vec<TableUpdate>, Refusal> {
+    let mut complete = Vec::with_capacity(updates.len() + 2);
+    let uuid = created_uuid(updates).unwrap_or(ground.file);
+    if created_uuid(updates).is_none() {
+        complete.push(TableUpdate::AssignUuid { uuid });
+    }
+    let is_location = |update: &TableUpdate| matches!(update, TableUpdate::SetLocation { .. });
+    if !updates.iter().any(is_location) {
+        let nothing = Properties::new();
+        let location = location::for_new_table(ground.catalog, &nothing, identifier, uuid, None)?;
+        complete.push(TableUpdate::SetLocation { location });
+    }
+    complete.extend_from_slice(updates);
+    Ok(complete)
 }
 
 fn context(standing: Option<&Standing>, ground: &Ground<'_>) -> UpdateContext {

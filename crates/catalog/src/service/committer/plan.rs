@@ -14,7 +14,7 @@ use super::{Committer, FILES_AT_ONCE, Job, reply};
 use crate::body::{self, PointerBody};
 use crate::error::CatalogError;
 use crate::name::Identifier;
-use crate::place::no_namespace;
+use crate::place::{no_namespace, not_found};
 use crate::service::lookup::{FoundCatalog, found_catalog, found_database, table_path};
 use crate::service::pointers::PointerKind;
 use crate::service::prepare::{Ground, Prepared, Standing, derived_keys, prepare};
@@ -183,9 +183,12 @@ fn plan_job(
         derived.extend(derived_keys(&edit.edit, standing));
         let database = match found_database(&identifier.namespace, resolved) {
             Ok(database) => database,
-            Err(error) => {
-                let missing = || no_namespace(&identifier.namespace);
-                let refusal = error.refusal().cloned().unwrap_or_else(missing);
+            Err(_) => {
+                let refusal = if edit.edit.is_creation() {
+                    no_namespace(&identifier.namespace)
+                } else {
+                    not_found(edit.kind.subject(), &identifier.to_string())
+                };
                 refused.get_or_insert(refusal);
                 continue;
             }
