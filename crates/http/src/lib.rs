@@ -34,4 +34,4 @@ pub use path::{PathNames, encode_name};
 pub use query::Query;
 pub use request_id::{REQUEST_ID, RequestId};
 pub use serve::{ServeLimits, serve};
-pub use stack::{RequestLimits, Stack};
+pub use stack::{OnRequest, RequestLimits, Stack};

@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 use crate::context::Deadline;
 use crate::fault::{Fault, FaultKind, Shapes};
@@ -54,6 +54,9 @@ impl Default for RequestLimits {
     }
 }
 
+/// Looks at a request's headers and its span before anything else happens.
+pub type OnRequest = fn(&HeaderMap, &Span);
+
 /// What surrounds the routes of all protocols. Cheap to clone.
 #[derive(Clone)]
 pub struct Stack {
@@ -61,6 +64,7 @@ pub struct Stack {
     limits: RequestLimits,
     always_admitted: Vec<&'static str>,
     long_poll: Vec<&'static str>,
+    on_request: Option<OnRequest>,
     in_flight: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
     running: TaskTracker,
@@ -74,6 +78,7 @@ impl Stack {
             limits,
             always_admitted: Vec::new(),
             long_poll: Vec::new(),
+            on_request: None,
             in_flight: Arc::new(Semaphore::new(limits.in_flight)),
             waiting: Arc::new(Semaphore::new(limits.long_polls)),
             running: TaskTracker::new(),
@@ -89,6 +94,12 @@ impl Stack {
     /// Routes whose requests mostly wait for news, and are counted apart from the others.
     pub fn long_poll(mut self, routes: &[&'static str]) -> Stack {
         self.long_poll.extend(routes);
+        self
+    }
+
+    /// Calls this for every request: where its span gets the caller's as its parent.
+    pub fn on_request(mut self, hook: OnRequest) -> Stack {
+        self.on_request = Some(hook);
         self
     }
 
@@ -215,6 +226,9 @@ async fn converse(State(stack): State<Arc<Stack>>, mut request: Request, next: N
         otel.name = format!("{method} {route}"),
         http.response.status_code = tracing::field::Empty,
     );
+    if let Some(hook) = stack.on_request {
+        hook(request.headers(), &span);
+    }
     let answer = stack.answer(request, next, route, deadline);
     let answer = answer.instrument(span.clone()).await;
     let mut response = answer.unwrap_or_else(Fault::into_response);

@@ -3,11 +3,16 @@
 use std::fmt::{self, Debug};
 use std::io::IsTerminal;
 
+use http::{HeaderMap, HeaderName};
+use opentelemetry::propagation::{Extractor, TextMapPropagator};
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::{SpanExporter, WithExportConfig};
 use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::SdkTracerProvider;
+use tracing::Span;
 use tracing::field::Field;
+use tracing_opentelemetry::OpenTelemetrySpanExt;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::format::{self, Writer};
@@ -19,6 +24,8 @@ use crate::failure::Failure;
 
 /// Where collectors take traces, by the OTLP specification.
 const TRACES_PATH: &str = "/v1/traces";
+
+const TRACEPARENT: &str = "traceparent";
 
 /// What has to be flushed at the end.
 pub struct Traces(Option<SdkTracerProvider>);
@@ -81,7 +88,34 @@ fn exporting(endpoint: &str) -> Result<SdkTracerProvider, Failure> {
         .build())
 }
 
+/// The caller's span, if it names one (W3C `traceparent`), becomes the parent of ours.
+pub fn join_callers_trace(headers: &HeaderMap, span: &Span) {
+    if !headers.contains_key(TRACEPARENT) {
+        return;
+    }
+    let context = TraceContextPropagator::new().extract(&Headers(headers));
+    // Without an exporter there is nothing to join.
+    let _ = span.set_parent(context);
+}
+
+struct Headers<'a>(&'a HeaderMap);
+
+impl Extractor for Headers<'_> {
+    fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key).and_then(|value| value.to_str().ok())
+    }
+
+    fn keys(&self) -> Vec<&str> {
+        self.0.keys().map(HeaderName::as_str).collect()
+    }
+}
+
 impl Traces {
+    /// Whether traces are exported.
+    pub fn are_on(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Sends what is left.
     pub async fn flush(self) {
         let Some(provider) = self.0 else {

@@ -14,6 +14,7 @@ mod jobs;
 mod logging;
 mod measures;
 mod open;
+mod out;
 mod serve;
 mod stop;
 mod store_verbs;

@@ -18,7 +18,7 @@ use crate::config::{Config, SettingFlags};
 use crate::failure::Failure;
 use crate::open::{self, Purpose};
 use crate::stop::StopSignals;
-use crate::{greeting, jobs, logging, measures};
+use crate::{greeting, jobs, logging, measures, out};
 
 /// The catalog that every store has from the first start on.
 const FIRST_CATALOG: &str = "lake";
@@ -44,17 +44,24 @@ pub async fn serve(flags: &SettingFlags) -> Result<ExitCode, Failure> {
 
     let stopping = CancellationToken::new();
     let server = format!("{}-{}", std::process::id(), Uuid::new_v4().simple());
-    let stack = stack(&config);
+    let stack = match traces.are_on() {
+        true => stack(&config).on_request(logging::join_callers_trace),
+        false => stack(&config),
+    };
     let routes = routes(&config, &catalog, &metrics, &stopping);
     let router = stack.around(routes);
     let background = [
         tokio::spawn(jobs::run(catalog, server, stopping.clone())),
         tokio::spawn(jobs::keep_metrics(metrics, stopping.clone())),
     ];
-    print!(
-        "{}",
-        greeting::greeting(listening, &lake.location, &config.shown_store())
-    );
+    out::text(&greeting::greeting(
+        listening,
+        &lake.location,
+        &config.shown_store(),
+    ));
+    for warning in config.warnings() {
+        tracing::warn!("{warning}");
+    }
     tracing::info!(%listening, engine, version = env!("CARGO_PKG_VERSION"), "started");
 
     let limits = ServeLimits {
@@ -66,18 +73,21 @@ pub async fn serve(flags: &SettingFlags) -> Result<ExitCode, Failure> {
         let stopping = stopping.clone();
         async move { stopping.cancelled().await }
     };
-    let serving = tokio::spawn(anabranch_http::serve(listener, router, limits, stop));
-    let signal = signals.next().await;
+    let mut serving = tokio::spawn(anabranch_http::serve(listener, router, limits, stop));
+    let signal = tokio::select! {
+        signal = signals.next() => signal,
+        _ = &mut serving => return Err(Failure::work("the server ended by itself; see its log")),
+    };
     tracing::info!(
         signal,
         "stopping: running requests end, no others are taken"
     );
     stopping.cancel();
     let ended = async {
-        let in_time = serving.await.unwrap_or(false);
-        if in_time {
-            stack.drained().await;
-        }
+        let in_time = serving.await.unwrap_or(false)
+            && tokio::time::timeout(limits.grace, stack.drained())
+                .await
+                .is_ok();
         for task in background {
             // It ends by itself, whatever it did last.
             let _ = task.await;

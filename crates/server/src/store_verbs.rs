@@ -8,16 +8,17 @@ use crate::cli::{Backup, Doctor};
 use crate::config::{self, Config, SettingFlags};
 use crate::failure::Failure;
 use crate::open::{self, Purpose};
+use crate::out;
 
 /// Makes the store, or brings it to this program's schema.
 pub async fn migrate(flags: &SettingFlags) -> Result<ExitCode, Failure> {
     let config = Config::load(flags)?;
     let store = open::store(&config, Purpose::Serve).await?;
     let engine = store.engine();
-    println!(
+    out::line(format_args!(
         "{} ({engine}) has this program's schema",
         config.shown_store()
-    );
+    ));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -37,15 +38,18 @@ pub async fn doctor(doctor: &Doctor) -> Result<ExitCode, Failure> {
             .iter()
             .map(|violation| json!({"invariant": violation.invariant, "detail": violation.detail}))
             .collect();
-        println!("{}", json!({"violations": list}));
+        out::line(json!({"violations": list}));
     } else {
         for violation in &violations {
-            println!("{}: {}", violation.invariant, violation.detail);
+            out::line(format_args!(
+                "{}: {}",
+                violation.invariant, violation.detail
+            ));
         }
         match violations.len() {
-            0 => println!("every invariant holds"),
-            1 => println!("1 violation"),
-            many => println!("{many} violations"),
+            0 => out::line("every invariant holds"),
+            1 => out::line("1 violation"),
+            many => out::line(format_args!("{many} violations")),
         }
     }
     Ok(match violations.is_empty() {
@@ -60,7 +64,10 @@ pub async fn backup(backup: &Backup) -> Result<ExitCode, Failure> {
     let store = open::store(&config, Purpose::Look).await?;
     let copied = store.backup(&backup.target).await;
     copied.map_err(|error| Failure::store(&error, &config.shown_store()))?;
-    println!("{} holds a copy of the store", backup.target.display());
+    out::line(format_args!(
+        "{} holds a copy of the store",
+        backup.target.display()
+    ));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -68,7 +75,7 @@ pub async fn backup(backup: &Backup) -> Result<ExitCode, Failure> {
 pub fn show_config(flags: &SettingFlags, json: bool) -> Result<ExitCode, Failure> {
     let config = Config::load(flags)?;
     if json {
-        println!("{:#}", config::as_json(&config));
+        out::line(format_args!("{:#}", config::as_json(&config)));
     } else {
         config::as_table(&config).print();
     }

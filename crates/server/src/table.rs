@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::io::IsTerminal;
 
+use crate::out;
+
 const GAP: &str = "  ";
 const NARROWEST: usize = 8;
 
@@ -29,7 +31,7 @@ impl Table {
     /// Prints it, cut to the terminal's width if it goes to one.
     pub fn print(&self) {
         let width = std::io::stdout().is_terminal().then(terminal_width);
-        print!("{}", self.render(width));
+        out::text(&self.render(width));
     }
 
     fn render(&self, width: Option<usize>) -> String {

@@ -83,6 +83,7 @@ pub struct Config {
     /// Serve beyond loopback although everyone is let in.
     pub allow_anonymous_access_from_anywhere: bool,
     found: Vec<Found>,
+    warnings: Vec<String>,
 }
 
 impl Config {
@@ -135,8 +136,14 @@ impl Config {
             allow_anonymous_access_from_anywhere: needed("allow-anonymous-access-from-anywhere")
                 .read(boolean)?,
             found,
+            warnings: sources.misspelt().collect(),
         };
         Ok(config)
+    }
+
+    /// What may not be as it was meant.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// The folder that must exist for an embedded store, if it is one.
@@ -288,6 +295,18 @@ mod tests {
             "{line}"
         );
         assert_eq!(failure.status(), 2);
+    }
+
+    #[test]
+    fn a_misspelt_variable_is_pointed_out_and_others_may_start_alike() {
+        let variables = [
+            ("ANABRANCH_DATADIR", "/data"),
+            ("ANABRANCH_PORT_8181_TCP", "tcp://10.0.0.1:8181"),
+            ("ANABRANCH_LISTEN", "127.0.0.1:2"),
+        ];
+        let config = load("", &variables, &[]).expect("fits");
+        assert_eq!(config.warnings().len(), 1);
+        assert!(config.warnings()[0].contains("ANABRANCH_DATA_DIR"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Where values come from.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,11 @@ use crate::failure::Failure;
 
 /// The file that is read if it is there and no other is named.
 const FILE: &str = "anabranch.toml";
+const PREFIX: &str = "ANABRANCH_";
 const FILE_VARIABLE: &str = "ANABRANCH_CONFIG";
+const SERVER_VARIABLE: &str = "ANABRANCH_SERVER";
+/// Letters by which a name may differ from the one that was meant.
+const MISSPELT_BY: usize = 2;
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +63,7 @@ impl Found {
 pub struct Sources {
     file: PathBuf,
     in_file: HashMap<&'static str, String>,
-    in_variables: HashMap<&'static str, String>,
+    variables: HashMap<String, String>,
     in_flags: HashMap<&'static str, String>,
 }
 
@@ -82,13 +87,14 @@ impl Sources {
                 )));
             }
         };
-        let variable = |setting: &'static Setting| {
-            let value = std::env::var(setting.variable()).ok()?;
-            (!value.is_empty()).then_some((setting.name, value))
+        let ours = |(name, value): (OsString, OsString)| {
+            let name = name.into_string().ok()?;
+            let value = value.into_string().ok()?;
+            (name.starts_with(PREFIX) && !value.is_empty()).then_some((name, value))
         };
         Ok(Sources {
             in_file: parse_file(&file, &text)?,
-            in_variables: SETTINGS.iter().filter_map(variable).collect(),
+            variables: std::env::vars_os().filter_map(ours).collect(),
             in_flags: flags.values.clone(),
             file,
         })
@@ -111,6 +117,25 @@ impl Sources {
         Ok(SETTINGS.iter().map(find).collect())
     }
 
+    /// Sentences about variables that look like a setting's and aren't. Others are left alone:
+    /// container platforms invent variables with the program's name in front.
+    pub fn misspelt(&self) -> impl Iterator<Item = String> {
+        let is_known = |name: &str| {
+            let mut known = SETTINGS.iter().map(Setting::variable);
+            [FILE_VARIABLE, SERVER_VARIABLE].contains(&name) || known.any(|known| known == name)
+        };
+        let unknown = self.variables.keys().filter(move |name| !is_known(name));
+        unknown.filter_map(|name| {
+            let meant = SETTINGS
+                .iter()
+                .map(Setting::variable)
+                .find(|known| strsim::damerau_levenshtein(known, name) <= MISSPELT_BY)?;
+            Some(format!(
+                "the variable {name} sets nothing; is {meant} meant?"
+            ))
+        })
+    }
+
     fn find(&self, setting: &'static Setting, data_dir: &Path) -> Found {
         let name = setting.name;
         let found = |value: &String, origin| Found {
@@ -121,8 +146,9 @@ impl Sources {
         if let Some(value) = self.in_flags.get(name) {
             return found(value, Origin::Flag(name));
         }
-        if let Some(value) = self.in_variables.get(name) {
-            return found(value, Origin::Variable(setting.variable()));
+        let variable = setting.variable();
+        if let Some(value) = self.variables.get(&variable) {
+            return found(value, Origin::Variable(variable));
         }
         if let Some(value) = self.in_file.get(name) {
             return found(value, Origin::File(self.file.clone()));
@@ -148,16 +174,13 @@ impl Sources {
         variables: &[(&str, &str)],
         flags: &[(&'static str, &str)],
     ) -> Result<Sources, Failure> {
-        let variable = |setting: &'static Setting| {
-            let (_, value) = variables
-                .iter()
-                .find(|(name, _)| *name == setting.variable())?;
-            Some((setting.name, (*value).to_owned()))
-        };
         let path = PathBuf::from("test.toml");
         Ok(Sources {
             in_file: parse_file(&path, file)?,
-            in_variables: SETTINGS.iter().filter_map(variable).collect(),
+            variables: variables
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
             in_flags: flags
                 .iter()
                 .map(|(name, value)| (*name, (*value).to_owned()))

@@ -10,6 +10,7 @@ use super::{add_properties, done, properties_json, text};
 use crate::cli::CatalogVerb;
 use crate::client::{CatalogName, Client};
 use crate::failure::Failure;
+use crate::out;
 use crate::table::Table;
 
 const CATALOGS: &str = "/v1/catalogs";
@@ -22,7 +23,7 @@ pub async fn run(verb: CatalogVerb) -> Result<ExitCode, Failure> {
             let query = [("metalake", metalake.as_str())];
             let answer = client.get(CATALOGS, &query).await?;
             if remote.json {
-                println!("{answer:#}");
+                out::line(format_args!("{answer:#}"));
             } else {
                 let mut table = Table::new(&["name", "location"]);
                 for catalog in answer["catalogs"].as_array().into_iter().flatten() {
@@ -57,7 +58,7 @@ pub async fn run(verb: CatalogVerb) -> Result<ExitCode, Failure> {
             let client = Client::new(&remote.server)?;
             let answer = client.get(&path(&name)?, &[]).await?;
             if remote.json {
-                println!("{answer:#}");
+                out::line(format_args!("{answer:#}"));
             } else {
                 let mut table = Table::new(&["property", "value"]);
                 for key in ["metalake", "name", "id", "store", "location"] {

@@ -1,6 +1,6 @@
 //! `changes`: the feed, and where a reader of it goes on.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use super::text;
 use crate::cli::Changes;
 use crate::client::{Client, ClientError};
 use crate::failure::Failure;
+use crate::out;
 use crate::stop::StopSignals;
 
 const PAGE: &str = "500";
@@ -49,8 +50,12 @@ pub async fn run(verb: Changes) -> Result<ExitCode, Failure> {
         failures = 0;
         let changes = page["changes"].as_array().cloned().unwrap_or_default();
         let next = page["next"].as_str().map(str::to_owned);
-        let printed = print(&changes, verb.remote.json);
-        printed.map_err(|error| Failure::work(format!("can't print: {error}")))?;
+        match print(&changes, verb.remote.json) {
+            Ok(()) => {}
+            // Whoever read it has seen enough; the cursor stays where it was.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
+            Err(error) => return Err(Failure::work(format!("can't print: {error}"))),
+        }
         if let (Some(file), Some(next)) = (&verb.remember, &next) {
             remember(file, next)?;
         }
@@ -60,7 +65,7 @@ pub async fn run(verb: Changes) -> Result<ExitCode, Failure> {
         }
     }
     match (&cursor, verb.remote.json) {
-        (Some(cursor), true) => println!("{}", json!({"next": cursor})),
+        (Some(cursor), true) => out::line(json!({"next": cursor})),
         (Some(cursor), false) if verb.remember.is_none() => {
             eprintln!("go on with: anabranch changes --after {cursor}");
         }
@@ -117,7 +122,7 @@ fn recall(file: &Path) -> Result<Option<String>, Failure> {
     match std::fs::read_to_string(file) {
         Ok(cursor) if cursor.trim().is_empty() => Ok(None),
         Ok(cursor) => Ok(Some(cursor.trim().to_owned())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Failure::setup(format!(
             "can't read {}: {error}; name another file with --remember",
             file.display()

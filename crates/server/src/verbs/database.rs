@@ -10,6 +10,7 @@ use super::{add_properties, done, properties_json, warehouse};
 use crate::cli::DatabaseVerb;
 use crate::client::{DatabaseName, database_or_catalog};
 use crate::failure::Failure;
+use crate::out;
 use crate::table::Table;
 
 /// Runs the verb.
@@ -26,7 +27,7 @@ pub async fn run(verb: DatabaseVerb) -> Result<ExitCode, Failure> {
             let path = warehouse.path(&["namespaces"]);
             let found = warehouse.list(&path, &query, "namespaces").await?;
             if remote.json {
-                println!("{:#}", json!({"namespaces": found}));
+                out::line(format_args!("{:#}", json!({"namespaces": found})));
             } else {
                 let mut table = Table::new(&["name"]);
                 for levels in &found {
@@ -58,7 +59,7 @@ pub async fn run(verb: DatabaseVerb) -> Result<ExitCode, Failure> {
             let path = warehouse.namespace(&database.levels, &[]);
             let answer = warehouse.call(Method::GET, &path, &[], None).await?;
             if remote.json {
-                println!("{answer:#}");
+                out::line(format_args!("{answer:#}"));
             } else {
                 let mut table = Table::new(&["property", "value"]);
                 table.row(["name".to_owned(), shown(&answer["namespace"])]);

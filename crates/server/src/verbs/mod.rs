@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::cli::Remote;
 use crate::client::{CatalogName, Client, RemoteWarehouse};
 use crate::failure::Failure;
+use crate::out;
 use crate::table::Table;
 
 async fn warehouse(remote: &Remote, name: &CatalogName) -> Result<RemoteWarehouse, Failure> {
@@ -20,9 +21,9 @@ async fn warehouse(remote: &Remote, name: &CatalogName) -> Result<RemoteWarehous
 /// Says what was done: in JSON, what the server answered.
 fn done(remote: &Remote, answer: &Value, sentence: &str) {
     if remote.json {
-        println!("{answer:#}");
+        out::line(format_args!("{answer:#}"));
     } else {
-        println!("{sentence}");
+        out::line(sentence);
     }
 }
 

@@ -10,6 +10,7 @@ use super::{add_properties, done, text, warehouse};
 use crate::cli::{Remote, TableVerb};
 use crate::client::{DatabaseName, TableName};
 use crate::failure::Failure;
+use crate::out;
 use crate::table::Table;
 
 /// Runs the verb.
@@ -22,7 +23,7 @@ pub async fn run(verb: TableVerb) -> Result<ExitCode, Failure> {
             let path = warehouse.namespace(&table.database.levels, &["tables", &table.table]);
             let answer = warehouse.call(Method::GET, &path, &[], None).await?;
             if remote.json {
-                println!("{answer:#}");
+                out::line(format_args!("{answer:#}"));
             } else {
                 show(&answer);
             }
@@ -54,7 +55,7 @@ async fn list(name: &str, remote: &Remote) -> Result<(), Failure> {
     let path = warehouse.namespace(&database.levels, &["tables"]);
     let found = warehouse.list(&path, &[], "identifiers").await?;
     if remote.json {
-        println!("{:#}", json!({"identifiers": found}));
+        out::line(format_args!("{:#}", json!({"identifiers": found})));
         return Ok(());
     }
     let mut table = Table::new(&["name"]);
@@ -110,6 +111,6 @@ fn show(answer: &Value) {
         };
         table.row([text(&field["name"]), kind, text(&field["required"])]);
     }
-    println!();
+    out::line("");
     table.print();
 }
