@@ -93,14 +93,32 @@ async fn what_stands_in_a_missing_namespace_is_missing_in_the_words_of_the_call(
     create.refused(404, "NoSuchNamespaceException");
     let list = server.get(tables).await;
     list.refused(404, "NoSuchNamespaceException");
-    for path in [
-        "/v1/lake/namespaces/none/tables/t",
-        "/v1/lake/namespaces/none/views/v",
-    ] {
-        assert_eq!(server.get(path).await.status, 404);
-        assert_eq!(server.head(path).await.status, 404);
-        assert_eq!(server.delete(path).await.status, 404);
+    let kinds = [
+        ("tables/t", "NoSuchTableException"),
+        ("views/v", "NoSuchViewException"),
+    ];
+    for (rest, kind) in kinds {
+        let path = format!("/v1/lake/namespaces/none/{rest}");
+        server.get(&path).await.refused(404, kind);
+        server.head(&path).await.expect(404);
+        server.delete(&path).await.refused(404, kind);
+        let commit = json!({"requirements": [], "updates": []});
+        server.post(&path, commit).await.refused(404, kind);
     }
+    let path = "/v1/lake/namespaces/none/tables/t";
+    for rest in ["credentials", "unregister"] {
+        let path = format!("{path}/{rest}");
+        let answer = if rest == "unregister" {
+            server.post(&path, json!({})).await
+        } else {
+            server.get(&path).await
+        };
+        answer.refused(404, "NoSuchTableException");
+    }
+    let uuid = json!({"action": "assign-uuid", "uuid": "00000000-0000-7000-8000-000000000001"});
+    let create = json!({"requirements": [{"type": "assert-create"}], "updates": [uuid]});
+    let create = server.post(path, create).await;
+    create.refused(404, "NoSuchNamespaceException");
     server.audited().await;
 }
 
