@@ -76,21 +76,12 @@ async fn a_stop_answers_who_waits_for_news_and_ends_well() {
         response.json::<Value>().await.expect("JSON")
     });
     // The server has taken the call when it counts it.
-    while !is_waiting(&server.url).await {
-        tokio::task::yield_now().await;
-    }
+    server
+        .until_measured("http_requests_in_flight{route=\"/v1/changes\"} 1")
+        .await;
     server.signal("TERM");
     assert_eq!(waiting.await.expect("no panic")["changes"], json!([]));
     assert_eq!(server.wait().code(), Some(0));
-}
-
-async fn is_waiting(url: &str) -> bool {
-    let metrics = reqwest::get(format!("{url}/metrics"))
-        .await
-        .expect("metrics");
-    let text = metrics.text().await.expect("a text");
-    text.lines()
-        .any(|line| line == "http_requests_in_flight{route=\"/v1/changes\"} 1")
 }
 
 #[tokio::test]

@@ -69,9 +69,11 @@ fn a_server_that_is_not_there_is_named() {
     assert_eq!(ended.status, 2);
 }
 
-#[test]
-fn a_reader_of_changes_that_remembers_goes_on_where_it_ended() {
+#[tokio::test]
+async fn a_reader_of_changes_that_remembers_goes_on_where_it_ended() {
     let bench = Bench::new();
+    let pruned = "anabranch_tasks_total{kind=\"prune\"} 1";
+    bench.server.until_measured(pruned).await;
     let names = |out: String| -> Vec<Value> {
         let lines = out
             .lines()

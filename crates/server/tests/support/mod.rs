@@ -136,6 +136,18 @@ impl Server {
         answer
     }
 
+    /// Returns when the metrics have this line.
+    pub async fn until_measured(&self, line: &str) {
+        let url = format!("{}/metrics", self.url);
+        loop {
+            let metrics = reqwest::get(&url).await.expect("metrics");
+            let text = metrics.text().await.expect("a text");
+            if text.lines().any(|measured| measured == line) {
+                return;
+            }
+        }
+    }
+
     pub fn signal(&self, signal: &str) {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args(["-s", signal, &id]).status();
