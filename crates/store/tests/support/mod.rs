@@ -126,6 +126,9 @@ impl Proxy {
     }
 }
 
+/// How long the proxy's answers are under way.
+const LATENCY: Duration = Duration::from_millis(20);
+
 async fn relay(client: TcpStream, server: TcpStream, control: Arc<Control>) {
     client.set_nodelay(true).unwrap();
     server.set_nodelay(true).unwrap();
@@ -136,6 +139,8 @@ async fn relay(client: TcpStream, server: TcpStream, control: Arc<Control>) {
     let answers = tokio::spawn(async move {
         let mut buffer = vec![0; 1 << 16];
         while let Ok(length @ 1..) = from_server.read(&mut buffer).await {
+            // As far away as another city: what a client sends meanwhile didn't wait for this.
+            tokio::time::sleep(LATENCY).await;
             has_answered.store(true, Ordering::SeqCst);
             if to_client.write_all(&buffer[..length]).await.is_err() {
                 break;
