@@ -250,7 +250,7 @@ async fn commits_without_requirements_are_all_applied(store: Arc<dyn Store>, fol
     a.create("t").await.unwrap();
     let names: Vec<String> = (0..40).map(|n| n.to_string()).collect();
     let commits = names.iter().enumerate().map(|(n, key)| {
-        let server = if n % 2 == 0 { &a } else { &b };
+        let server = if n.is_multiple_of(2) { &a } else { &b };
         server.set("t", key, "1")
     });
     for committed in join_all(commits).await {
@@ -301,14 +301,14 @@ async fn multi_table_commits_in_opposite_order_all_end(store: Arc<dyn Store>, fo
         let mut there = set_property("t", &n.to_string(), "1");
         let mut here = there.clone();
         here.identifier = table(&["other"], "u");
-        if n % 2 == 0 {
+        if n.is_multiple_of(2) {
             std::mem::swap(&mut there, &mut here);
         }
         vec![there, here]
     };
     let who = caller();
     let commits = (0..24).map(|n| {
-        let server = if n % 2 == 0 { &a } else { &b };
+        let server = if n.is_multiple_of(2) { &a } else { &b };
         server.catalog.commit_tables(&who, &server.lake, set(n))
     });
     for committed in join_all(commits).await {
@@ -326,7 +326,7 @@ async fn property_updates_of_one_namespace_lose_nothing(store: Arc<dyn Store>, f
         let who = caller();
         let at = namespace(levels);
         let updates = (0..30).map(|n| {
-            let server = if n % 2 == 0 { &a } else { &b };
+            let server = if n.is_multiple_of(2) { &a } else { &b };
             let set = BTreeMap::from([(n.to_string(), "1".to_owned())]);
             let catalog = &server.catalog;
             catalog.update_namespace_properties(&who, &server.lake, &at, Vec::new(), set)

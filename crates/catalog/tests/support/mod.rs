@@ -35,7 +35,11 @@ impl Server {
         let faulty = Arc::new(FaultStore::new(store.clone(), faults.clone()));
         let file_faults = anabranch_files::Faults::new();
         let files = Files::new(FilesOptions::default()).with_faults(file_faults.clone());
-        let partitions = Partitions::new(faulty, Config::default());
+        let config = Config {
+            resolve_for: Duration::from_secs(2),
+            ..Config::default()
+        };
+        let partitions = Partitions::new(faulty, config);
         Server {
             catalog: Catalog::new(partitions, files, limits),
             faults,
