@@ -30,7 +30,7 @@ pub use etag::{is_unchanged, weak_etag};
 pub use fault::{ErrorShape, Fault, FaultKind, Shapes};
 pub use fingerprint::fingerprint;
 pub use json::Json;
-pub use path::{PathNames, encode_name};
+pub use path::{PathNames, decode_name, encode_name};
 pub use query::Query;
 pub use request_id::{REQUEST_ID, RequestId};
 pub use serve::{ServeLimits, serve};

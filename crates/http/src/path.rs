@@ -90,6 +90,14 @@ fn hex_digit(byte: u8) -> Option<u8> {
         .and_then(|digit| u8::try_from(digit).ok())
 }
 
+/// A name that was encoded once more than the protocol says; `None` if it was not.
+pub fn decode_name(encoded: &str) -> Option<String> {
+    if !encoded.contains('%') {
+        return None;
+    }
+    form_decode(encoded).ok()
+}
+
 /// A name as a path segment that every server decodes to the same name, form-decoding or not.
 pub fn encode_name(name: &str) -> String {
     use std::fmt::Write;

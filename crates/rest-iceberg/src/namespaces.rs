@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use anabranch_catalog::Namespace;
-use anabranch_http::{Json, Query, RequestContext};
+use anabranch_catalog::{CatalogError, Namespace};
+use anabranch_http::{Json, Query, RequestContext, decode_name};
+use anabranch_partition::{Reason, Subject};
 use axum::extract::State;
 
 use crate::App;
@@ -22,19 +23,34 @@ pub(crate) async fn list(
     InWarehouse(warehouse): InWarehouse,
     Query(query): Query<NamespacesQuery>,
 ) -> Answered {
-    let parent = query.parent.as_deref().filter(|parent| !parent.is_empty());
-    let parent = parent.map(namespace_of).transpose()?;
+    let text = query.parent.as_deref().filter(|parent| !parent.is_empty());
+    let parent = text.map(namespace_of).transpose()?;
     let page = query.page();
-    let mut listing = app
-        .catalog
-        .list_namespaces(&warehouse, parent.as_ref(), &page)
-        .await?;
+    let list = async |parent: Option<&Namespace>| {
+        let catalog = &app.catalog;
+        catalog.list_namespaces(&warehouse, parent, &page).await
+    };
+    let mut listed = list(parent.as_ref()).await;
+    // PyIceberg encodes the parameter twice.
+    if listed.as_ref().err().is_some_and(is_missing_namespace)
+        && let Some(decoded) = text.and_then(decode_name)
+    {
+        listed = list(Some(&namespace_of(&decoded)?)).await;
+    }
+    let mut listing = listed?;
     let revision = listing.revision.take();
     let response = json(ListNamespacesResponse::from(listing));
     Ok(match revision {
         Some(revision) => at_revision(&revision, response),
         None => response,
     })
+}
+
+fn is_missing_namespace(error: &CatalogError) -> bool {
+    let missing = Reason::NotFound(Subject::Namespace);
+    error
+        .refusal()
+        .is_some_and(|refusal| refusal.reason == missing)
 }
 
 pub(crate) async fn create(

@@ -78,8 +78,9 @@ pub(crate) struct ListCatalogs {
     metalake: Option<String>,
     /// Absent: everything in one answer. Empty: the first page. Else: `nextPageToken`.
     page_token: Option<String>,
-    /// Catalogs in a page, 1 to 1000.
-    page_size: Option<u32>,
+    /// Catalogs in a page, from 1; more than 1000 are taken as 1000.
+    #[param(minimum = 1)]
+    page_size: Option<i64>,
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -101,7 +102,10 @@ pub(crate) async fn list(
     let metalake = query.metalake.as_deref().unwrap_or(DEFAULT_METALAKE);
     let page = Page {
         token: query.page_token,
-        size: query.page_size,
+        // What is below 1 is refused where sizes are checked.
+        size: query
+            .page_size
+            .map(|size| u32::try_from(size.min(1000)).unwrap_or(0)),
     };
     let listing = native.catalog.list_catalogs(metalake, &page).await?;
     Ok(axum::Json(CatalogList {

@@ -33,9 +33,11 @@ pub(crate) struct FollowChanges {
     /// A `next` of this feed; absent: from the oldest change kept.
     after: Option<String>,
     /// Changes at most, 1 to 1000; 100 if absent.
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
-    /// Milliseconds to wait for the first change, at most 30000.
-    wait: Option<u64>,
+    /// Milliseconds to wait for the first change; more than 30000 are taken as 30000.
+    #[param(minimum = 0)]
+    wait: Option<i64>,
 }
 
 /// A page of the change feed.
@@ -71,10 +73,10 @@ struct ChangeAnswer {
     object: String,
     key: ChangeKey,
     /// What stood there before, if something did. Secrets are masked.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Option<Object>)]
     before: Option<Value>,
     /// What stands there now, if something does. Secrets are masked.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Option<Object>)]
     after: Option<Value>,
 }
 
@@ -111,7 +113,9 @@ pub(crate) async fn changes(
         Some(text) => Some(partition(&native, text).await?),
         None => None,
     };
-    let wait = Duration::from_millis(query.wait.unwrap_or(0))
+    let wait = u64::try_from(query.wait.unwrap_or(0))
+        .map_err(|_| Refusal::invalid("`wait` is a number of milliseconds from 0 on"))?;
+    let wait = Duration::from_millis(wait)
         .min(MAX_WAIT)
         .min(context.time_left() / 2);
     let feed = native.catalog.partitions();

@@ -21,7 +21,7 @@ pub(crate) struct OperationAnswer {
     /// The status that it was answered with on `/v1`; absent while it isn't done.
     status: Option<u16>,
     /// Its outcome, or the error.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Option<Object>)]
     answer: Value,
     /// RFC 3339, by the store's clock.
     at: String,
