@@ -307,7 +307,7 @@ async fn multi_table_commits_in_opposite_order_all_end(store: Arc<dyn Store>, fo
         vec![there, here]
     };
     let who = caller();
-    let commits = (0..24).map(|n| {
+    let commits = (0_usize..24).map(|n| {
         let server = if n.is_multiple_of(2) { &a } else { &b };
         server.catalog.commit_tables(&who, &server.lake, set(n))
     });
@@ -325,7 +325,7 @@ async fn property_updates_of_one_namespace_lose_nothing(store: Arc<dyn Store>, f
     for levels in [&["db"][..], &["db", "in"]] {
         let who = caller();
         let at = namespace(levels);
-        let updates = (0..30).map(|n| {
+        let updates = (0_usize..30).map(|n| {
             let server = if n.is_multiple_of(2) { &a } else { &b };
             let set = BTreeMap::from([(n.to_string(), "1".to_owned())]);
             let catalog = &server.catalog;

@@ -125,6 +125,12 @@ impl StorageSettings {
         Some(credentials)
     }
 
+    /// Whether requests to an endpoint of the catalog's choice would be signed with credentials
+    /// from the server's environment.
+    pub fn sends_ambient_keys_elsewhere(&self) -> bool {
+        self.endpoint.is_some() && self.keys.is_none()
+    }
+
     /// Whether the bucket is addressed in the path.
     pub(crate) fn path_style(&self) -> bool {
         self.path_style_access.unwrap_or(true)

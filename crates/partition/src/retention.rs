@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use anabranch_store::{CommitId, PartitionId, PartitionRow, Revision, StoreError, WriteSet};
+use anabranch_store::{
+    CommitId, PartitionId, PartitionRow, Revision, StoreError, StoreTime, WriteSet,
+};
 
 use crate::error::RunError;
 use crate::executor::Partitions;
@@ -20,12 +22,16 @@ pub struct Pruned {
 
 impl Partitions {
     /// Raises the horizon of a partition to `retention` before the store's time, and only then
-    /// removes history and change log below it.
+    /// removes history and change log below it. Where there is nothing to remove the horizon
+    /// stays: a consumer that hasn't heard of the partition yet has lost nothing.
     pub async fn prune(
         &self,
         partition: PartitionId,
         retention: Duration,
     ) -> Result<u64, RunError> {
+        if !self.has_older(partition, retention).await? {
+            return Ok(0);
+        }
         let mut tries = 0;
         while let Err(error) = self.raise_horizon(partition, retention).await {
             self.again(error, &mut tries).await?;
@@ -58,14 +64,32 @@ impl Partitions {
         }
     }
 
+    async fn has_older(
+        &self,
+        partition: PartitionId,
+        retention: Duration,
+    ) -> Result<bool, RunError> {
+        let store = &self.core.store;
+        let failed = |error| RunError::from_store(&error);
+        let edge = edge(store.now().await.map_err(failed)?, retention);
+        let row = self.partition_row(partition).await?;
+        if row.horizon >= edge.min(row.last_revision) {
+            return Ok(false);
+        }
+        let before_edge = Revision(edge.0.saturating_sub(1));
+        let first = store
+            .changes_between(partition, Revision::ZERO, before_edge, None, 1)
+            .await;
+        Ok(!first.map_err(failed)?.is_empty())
+    }
+
     async fn raise_horizon(
         &self,
         partition: PartitionId,
         retention: Duration,
     ) -> Result<(), StoreError> {
         let transaction = self.core.store.begin(&[partition]).await?;
-        let kept = i64::try_from(retention.as_micros()).unwrap_or(i64::MAX);
-        let edge = Revision::at(transaction.now().plus_micros(kept.saturating_neg()));
+        let edge = edge(transaction.now(), retention);
         let Some(row) = transaction.partitions().first().cloned() else {
             transaction.rollback().await;
             return Ok(());
@@ -80,4 +104,10 @@ impl Partitions {
         writes.partitions.push(PartitionRow { horizon, ..row });
         transaction.commit(&writes).await
     }
+}
+
+/// What lies below it is older than the retention.
+fn edge(now: StoreTime, retention: Duration) -> Revision {
+    let kept = i64::try_from(retention.as_micros()).unwrap_or(i64::MAX);
+    Revision::at(now.plus_micros(kept.saturating_neg()))
 }

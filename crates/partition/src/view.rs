@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anabranch_store::{
     Action, Answer, BranchId, Class, Entry, Key, Kind, ObjectId, OperationRecord, PartitionId,
-    PartitionRow, PartitionState, Read, Revision,
+    PartitionRow, PartitionState, Read, Revision, TaskId,
 };
 
 use crate::command::Stop;
@@ -83,6 +83,7 @@ pub(crate) struct Effects {
     pub(crate) steps: Vec<Step>,
     pub(crate) new_partitions: Vec<PartitionId>,
     pub(crate) tasks: Vec<TaskRequest>,
+    pub(crate) finished_tasks: Vec<TaskId>,
     pub(crate) derived_operations: Vec<(String, String)>,
 }
 
@@ -405,6 +406,11 @@ impl<'a> View<'a> {
             body,
             delay_micros,
         });
+    }
+
+    /// Ends a task that the command makes needless, in the command's own commit.
+    pub fn finish_task(&mut self, task: TaskId) {
+        self.effects.finished_tasks.push(task);
     }
 
     /// Records the outcome under a further key, made from an id inside the request, so that the

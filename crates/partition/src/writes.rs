@@ -23,6 +23,7 @@ pub(crate) struct Writes {
     new_partitions: BTreeSet<PartitionId>,
     operations: Vec<OperationRecord>,
     tasks: Vec<Task>,
+    finished_tasks: Vec<TaskId>,
 }
 
 impl Writes {
@@ -39,6 +40,7 @@ impl Writes {
             new_partitions: BTreeSet::new(),
             operations: Vec::new(),
             tasks: Vec::new(),
+            finished_tasks: Vec::new(),
         }
     }
 
@@ -83,6 +85,7 @@ impl Writes {
         }
         self.new_partitions.extend(effects.new_partitions);
         self.overlay.absorb(effects.overlay);
+        self.finished_tasks.extend(effects.finished_tasks);
         let now = self.now;
         self.tasks
             .extend(effects.tasks.into_iter().map(|task| Task {
@@ -105,6 +108,7 @@ impl Writes {
         self.changes.is_empty()
             && self.operations.is_empty()
             && self.tasks.is_empty()
+            && self.finished_tasks.is_empty()
             && self.overlay.partitions.is_empty()
     }
 
@@ -155,6 +159,7 @@ impl Writes {
         set.changes = self.changes.clone();
         set.operations = self.operations.clone();
         set.tasks = self.tasks.clone();
+        set.finished_tasks = self.finished_tasks.clone();
         Some(set)
     }
 }

@@ -23,6 +23,7 @@ on_every_engine![
     a_consumer_that_resumes_misses_none_and_gets_none_twice,
     below_the_horizon_everything_is_refused,
     a_consumer_that_has_seen_everything_survives_pruning,
+    a_consumer_that_has_not_heard_of_a_partition_survives_pruning,
 ];
 
 async fn a_pinned_read_always_answers_the_same(store: Arc<dyn Store>) {
@@ -242,5 +243,21 @@ async fn a_consumer_that_has_seen_everything_survives_pruning(store: Arc<dyn Sto
     let feed = server
         .partitions
         .feed(Some(p), Some(&cursor), 10, Duration::ZERO);
+    assert_eq!(feed.await.unwrap().changes.len(), 1);
+}
+
+async fn a_consumer_that_has_not_heard_of_a_partition_survives_pruning(store: Arc<dyn Store>) {
+    let server = Server::over(&store);
+    let (p, q) = (partition(1), partition(2));
+    server.found(p).await;
+    server.found(q).await;
+    let page = server.partitions.feed(None, None, 10, Duration::ZERO).await;
+    let cursor = page.unwrap().next;
+    server.put(&key(q, "a"), "1").await.unwrap();
+    let retention = Duration::from_secs(3600);
+    server.partitions.prune_all(retention).await.unwrap();
+    let feed = server
+        .partitions
+        .feed(None, Some(&cursor), 10, Duration::ZERO);
     assert_eq!(feed.await.unwrap().changes.len(), 1);
 }

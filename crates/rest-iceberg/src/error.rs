@@ -104,9 +104,15 @@ impl From<CatalogError> for Problem {
     fn from(error: CatalogError) -> Problem {
         match error {
             CatalogError::Run(error) => error.into(),
-            CatalogError::Storage { message } => {
-                Problem::for_now("ServiceUnavailableException", message)
-            }
+            CatalogError::Storage {
+                message,
+                may_pass: true,
+            } => Problem::for_now("ServiceUnavailableException", message),
+            CatalogError::Storage { message, .. } => Problem::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "InternalServerError",
+                message,
+            ),
         }
     }
 }
@@ -243,6 +249,7 @@ mod tests {
     fn only_what_is_known_not_applied_may_be_sent_again_and_unsure_is_never_a_conflict() {
         let storage = CatalogError::Storage {
             message: "no".to_owned(),
+            may_pass: true,
         };
         let for_now = [
             CatalogError::Run(RunError::Overloaded),

@@ -112,7 +112,7 @@ impl From<CatalogError> for ApiError {
     fn from(error: CatalogError) -> ApiError {
         match error {
             CatalogError::Run(error) => ApiError::from(error),
-            CatalogError::Storage { message } => {
+            CatalogError::Storage { message, .. } => {
                 ApiError::new("INTERNAL", StatusCode::INTERNAL_SERVER_ERROR, message)
             }
         }

@@ -3,7 +3,7 @@
 use crate::entry::{BranchId, Class, Entry, Key, Kind};
 use crate::operation::OperationRecord;
 use crate::partition::{PartitionId, PartitionRow};
-use crate::revision::Revision;
+use crate::revision::{Revision, StoreTime};
 use crate::write::Change;
 
 /// Which state a read sees.
@@ -114,6 +114,8 @@ pub struct Resolved {
     pub partition: Option<PartitionRow>,
     /// The leaf's entry.
     pub leaf: Option<Entry>,
+    /// The store's time when this was read.
+    pub now: StoreTime,
 }
 
 /// Where a reader of the change log is within one partition: everything up to and including this

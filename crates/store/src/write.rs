@@ -8,7 +8,7 @@ use crate::entry::{Entry, Key, Kind, ObjectId};
 use crate::operation::OperationRecord;
 use crate::partition::PartitionRow;
 use crate::revision::{CommitId, Revision, StoreTime};
-use crate::task::Task;
+use crate::task::{Task, TaskId};
 
 /// What happened to an entry, in the words of the change feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +73,8 @@ pub struct WriteSet {
     pub operations: Vec<OperationRecord>,
     /// Work for later.
     pub tasks: Vec<Task>,
+    /// Tasks that this transaction makes needless; each must still be there.
+    pub finished_tasks: Vec<TaskId>,
 }
 
 impl WriteSet {
@@ -88,6 +90,7 @@ impl WriteSet {
             changes: Vec::new(),
             operations: Vec::new(),
             tasks: Vec::new(),
+            finished_tasks: Vec::new(),
         }
     }
 }

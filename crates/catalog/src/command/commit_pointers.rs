@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anabranch_partition::{Command, Context, Stop, Subject, View};
-use anabranch_store::{Kind, ObjectId, PartitionId, Read, StoreTime};
+use anabranch_store::{Kind, ObjectId, PartitionId, Read, StoreTime, TaskId};
 
 use crate::place::{Container, guard_scope, scope_key, table_key};
 
@@ -46,6 +46,8 @@ pub(crate) struct CommitPointers {
     /// Further keys under which the outcome is found again, with the request's digest.
     pub(crate) derived: Vec<String>,
     pub(crate) fingerprint: String,
+    /// The task that would remove the files of this creation, which it ends.
+    pub(crate) forget: Option<TaskId>,
     /// From then on the files that were written for this may be swept away as left over.
     pub(crate) valid_until: StoreTime,
 }
@@ -107,6 +109,9 @@ impl Command for CommitPointers {
             if let Becomes::Version { object, body } = &change.becomes {
                 view.put(key, change.kind, *object, body.clone())?;
             }
+        }
+        if let Some(task) = self.forget {
+            view.finish_task(task);
         }
         for key in &self.derived {
             if view.operation(key)?.is_none() {

@@ -155,14 +155,8 @@ impl Committer {
             }
         }
         let ready = self.resolve(waiting).await;
-        let Some(now) = self.store_time(&ready).await else {
-            for ready in ready {
-                reply(ready.job, Err(CatalogError::Run(RunError::Unavailable)));
-            }
-            return Vec::new();
-        };
-        let (planned, mut again) = self.plan(ready, now).await;
-        again.extend(self.publish(planned, now).await);
+        let (planned, mut again) = self.plan(ready).await;
+        again.extend(self.publish(planned).await);
         again
     }
 }

@@ -60,16 +60,10 @@ impl Document {
 
     /// As the metadata of a table.
     pub fn table(&self) -> Result<Arc<TableMetadata>, CatalogError> {
-        let damaged = |why: String| {
-            tracing::error!(why, "a metadata document can't be read");
-            CatalogError::Storage {
-                message: format!("the metadata document can't be read: {why}"),
-            }
-        };
         match self.content(PointerKind::Table) {
             Ok(Content::Table(metadata)) => Ok(metadata),
-            Ok(Content::View(_)) => Err(damaged("it is the metadata of a view".to_owned())),
-            Err(error) => Err(damaged(error.to_string())),
+            Ok(Content::View(_)) => Err(CatalogError::damaged("it is the metadata of a view")),
+            Err(error) => Err(CatalogError::damaged(error)),
         }
     }
 }
@@ -88,16 +82,9 @@ impl Core {
             .documents
             .get_or_load(&location, settings, unread)
             .await;
-        loaded.map_err(|error| {
-            if let LoadError::File(file) = error.as_ref() {
-                tracing::warn!(
-                    detail = file.detail(),
-                    "a metadata document can't be loaded"
-                );
-            }
-            CatalogError::Storage {
-                message: error.to_string(),
-            }
+        loaded.map_err(|error| match error.as_ref() {
+            LoadError::File(error) => CatalogError::unreadable(error),
+            LoadError::Parse(error) => CatalogError::damaged(error),
         })
     }
 }

@@ -7,11 +7,12 @@ use uuid::Uuid;
 use crate::command::{PURGE_TASK, Purge};
 use crate::error::CatalogError;
 use crate::service::Catalog;
+use crate::service::creation::{FORGET_TASK, LeftOver};
 use crate::service::purge::Purged;
 
 const PRUNE_TASK: &str = "prune";
 const SWEEP_TASK: &str = "sweep";
-const KINDS: [&str; 3] = [PURGE_TASK, PRUNE_TASK, SWEEP_TASK];
+const KINDS: [&str; 4] = [PURGE_TASK, FORGET_TASK, PRUNE_TASK, SWEEP_TASK];
 /// How long a server may work on a task before another one takes it.
 const LEASE_MICROS: i64 = 15 * 60 * 1_000_000;
 
@@ -98,6 +99,19 @@ impl Catalog {
                         "files stay: another table lies there, or the catalog is gone".to_owned(),
                     ),
                 })
+            }
+            FORGET_TASK => {
+                let Ok(left) = serde_json::from_str::<LeftOver>(&task.body) else {
+                    return Ok(After::Finished(
+                        "it can't be read, and is given up".to_owned(),
+                    ));
+                };
+                let Some(settings) = self.core.settings_of(&left.catalog).await? else {
+                    return Ok(After::Finished("its catalog is gone".to_owned()));
+                };
+                let files = self.core.forget(&left, &settings).await?;
+                let what = "of a creation that never was are removed";
+                Ok(After::Finished(format!("{files} files {what}")))
             }
             PRUNE_TASK => {
                 let retention = self.core.limits.history_retention;

@@ -2,6 +2,7 @@
 
 mod caller;
 mod committer;
+mod creation;
 mod doctor;
 mod document;
 mod inventory;
@@ -22,7 +23,7 @@ mod warehouses;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_files::{Files, MetadataCache};
+use anabranch_files::{CacheStats, Files, MetadataCache};
 use anabranch_partition::Partitions;
 
 pub use caller::{Caller, Changed};
@@ -104,6 +105,11 @@ impl Catalog {
     /// The executor underneath.
     pub fn partitions(&self) -> &Partitions {
         &self.core.partitions
+    }
+
+    /// How often metadata documents were found in memory, and what is held there.
+    pub fn document_cache(&self) -> CacheStats {
+        self.core.documents.stats()
     }
 
     /// The limits in force.

@@ -6,6 +6,7 @@ use anabranch_store::{Answer, Read};
 use crate::body::{self, CatalogBody};
 use crate::command::Purge;
 use crate::error::CatalogError;
+use crate::place::Container;
 use crate::service::Core;
 
 /// What a purge did.
@@ -25,7 +26,7 @@ impl Core {
     /// in between costs nothing. Files that lie in the place of another table, standing or
     /// retained, stay.
     pub(crate) async fn purge(&self, task: &Purge) -> Result<Purged, CatalogError> {
-        let Some(settings) = self.settings_of(task).await? else {
+        let Some(settings) = self.settings_of(&task.catalog).await? else {
             return Ok(Purged::Left);
         };
         let Ok(location) = Location::parse(&task.location) else {
@@ -54,17 +55,16 @@ impl Core {
         };
         let files = self.files.with_settings(&settings);
         let report = files.delete_under(&location, keep).await;
-        let report = report.map_err(|error| {
-            tracing::warn!(detail = error.detail(), "a purge can't go on");
-            CatalogError::Storage {
-                message: error.to_string(),
-            }
-        })?;
+        let report = report.map_err(|error| CatalogError::unreadable(&error))?;
         Ok(Purged::Done(report.deleted))
     }
 
-    async fn settings_of(&self, task: &Purge) -> Result<Option<StorageSettings>, CatalogError> {
-        let read = Read::Container(task.catalog.partition);
+    /// How the files of a catalog are reached; `None` if it is gone.
+    pub(crate) async fn settings_of(
+        &self,
+        catalog: &Container,
+    ) -> Result<Option<StorageSettings>, CatalogError> {
+        let read = Read::Container(catalog.partition);
         let Some(Answer::Entries(entries)) = self.partitions.read(&[read]).await?.pop() else {
             return Ok(None);
         };

@@ -253,9 +253,8 @@ impl Catalog {
             uuid,
             new.location.as_deref(),
         )?;
-        let now = self.core.store_time().await?;
         let context = UpdateContext {
-            now_ms: now.millis(),
+            now_ms: target.now.millis(),
             previous_metadata_location: None,
         };
         let create = CreateTable {
@@ -276,9 +275,10 @@ impl Catalog {
 /// A document that can't be registered is the caller's to mend, unless the store didn't answer.
 fn unusable_metadata(error: &CatalogError) -> CatalogError {
     match error {
-        CatalogError::Storage { message } => {
-            Refusal::invalid(format!("`metadata-location`: {message}")).into()
-        }
+        CatalogError::Storage {
+            message,
+            may_pass: false,
+        } => Refusal::invalid(format!("`metadata-location`: {message}")).into(),
         other => other.clone(),
     }
 }

@@ -18,6 +18,8 @@ pub(crate) struct Target {
     pub(crate) namespace: Properties,
     /// Of the database's last change.
     pub(crate) revision: Revision,
+    /// The store's time when this was read.
+    pub(crate) now: StoreTime,
     /// Whether something stands under the name.
     pub(crate) taken: Option<CatalogError>,
 }
@@ -52,13 +54,9 @@ impl Core {
             catalog,
             namespace: body.properties,
             revision: database.last_revision,
+            now: place.now,
             taken,
         })
-    }
-
-    pub(crate) async fn store_time(&self) -> Result<StoreTime, CatalogError> {
-        let now = self.partitions.store().now().await;
-        now.map_err(|error| anabranch_partition::RunError::from_store(&error).into())
     }
 
     /// Makes the folders that some writers expect to be there.
@@ -69,14 +67,7 @@ impl Core {
     ) -> Result<(), CatalogError> {
         let location = location::parse("location", table_location)?;
         let files = self.files.with_settings(settings);
-        files
-            .ensure_table_folders(&location)
-            .await
-            .map_err(|error| {
-                tracing::warn!(detail = error.detail(), "a table's folders can't be made");
-                CatalogError::Storage {
-                    message: error.to_string(),
-                }
-            })
+        let made = files.ensure_table_folders(&location).await;
+        made.map_err(|error| CatalogError::unwritten(&error))
     }
 }

@@ -50,7 +50,7 @@ impl Catalog {
             new.location.as_deref(),
         )?;
         let context = UpdateContext {
-            now_ms: self.core.store_time().await?.millis(),
+            now_ms: target.now.millis(),
             previous_metadata_location: None,
         };
         let create = CreateView {

@@ -108,6 +108,14 @@ impl Catalog {
         location::parse("location", &new.location)?;
         let settings = StorageSettings::from_properties(&new.properties)
             .map_err(|error| Refusal::invalid(format!("`properties`: {error}")))?;
+        if settings.sends_ambient_keys_elsewhere() {
+            return Err(Refusal::invalid(
+                "`properties`: with `s3.endpoint`, give `s3.access-key-id` and \
+                 `s3.secret-access-key` too; the server's own credentials are not sent to an \
+                 address that a caller chose",
+            )
+            .into());
+        }
         let metalake = self.metalake(&new.warehouse.metalake).await?;
         let partition = PartitionId::new(PartitionKind::Catalog, rand::random());
         let stored = CatalogBody {

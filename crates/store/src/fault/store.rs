@@ -69,12 +69,17 @@ impl Store for FaultStore {
     }
 
     async fn resolve(&self, paths: &[Path]) -> Result<Vec<Resolved>, StoreError> {
-        call!(
+        let resolved: Result<Vec<Resolved>, StoreError> = call!(
             self.faults,
             "resolve",
             connection_lost,
             self.inner.resolve(paths)
-        )
+        );
+        let mut resolved = resolved?;
+        for one in &mut resolved {
+            one.now = one.now.plus_micros(self.faults.clock_shift());
+        }
+        Ok(resolved)
     }
 
     async fn read(&self, at: At, reads: &[Read]) -> Result<Vec<Answer>, StoreError> {

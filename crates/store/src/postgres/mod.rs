@@ -115,10 +115,7 @@ impl Store for PostgresStore {
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {
-        let clock = Statement::new(
-            "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8",
-            values![],
-        );
+        let clock = Statement::new(format!("SELECT {}", rows::CLOCK), values![]);
         let rows = self.look(clock).await?;
         let row = rows
             .first()

@@ -5,13 +5,14 @@ use std::sync::LazyLock;
 use tokio_postgres::Row;
 
 use super::connection::{Statement, values};
-use super::rows::{self, ENTRY, KEY, PARTITION, of_table};
+use super::rows::{self, CLOCK, ENTRY, KEY, PARTITION, of_table};
 use super::scan;
 use crate::codec::unreadable;
 use crate::entry::Key;
 use crate::error::StoreError;
 use crate::partition::{PartitionId, PartitionState};
 use crate::read::{Answer, At, Path, Read, Resolved};
+use crate::revision::StoreTime;
 use crate::segment::Segment;
 
 /// The reads of one call as statements, and how to find each answer.
@@ -36,11 +37,15 @@ enum Source {
     },
     Partition(usize),
     Children(usize),
-    Operation(usize),
+    Operation {
+        statement: usize,
+        key: String,
+    },
 }
 
 impl Plan {
-    /// All points and containers go into one statement, every other read into one of its own.
+    /// All points and containers go into one statement, all operations into another one, every
+    /// further read into one of its own.
     pub fn new(at: At, reads: &[Read]) -> Plan {
         let mut statements = Vec::new();
         let mut points: Vec<&Key> = Vec::new();
@@ -54,6 +59,17 @@ impl Plan {
                 }
             }
             statements.push(singles(at, &points, &containers));
+        }
+        let operations: Vec<String> = reads
+            .iter()
+            .filter_map(|read| match read {
+                Read::Operation(key) => Some(key.clone()),
+                _ => None,
+            })
+            .collect();
+        let operation_statement = statements.len();
+        if !operations.is_empty() {
+            statements.push(Statement::new(OPERATIONS, values![operations]));
         }
         let (mut point, mut container) = (0, 0);
         let answers = reads
@@ -73,6 +89,10 @@ impl Plan {
                         place: container,
                     }
                 }
+                Read::Operation(key) => Source::Operation {
+                    statement: operation_statement,
+                    key: key.clone(),
+                },
                 other => further(at, other, &mut statements),
             })
             .collect();
@@ -138,15 +158,7 @@ fn further(at: At, read: &Read, statements: &mut Vec<Statement<'static>>) -> Sou
             ));
             Source::Children(first)
         }
-        Read::Operation(key) => {
-            statements.push(Statement::new(
-                "SELECT key, principal, fingerprint, state, answer, at, expires \
-                 FROM operation WHERE key = $1",
-                values![key.clone()],
-            ));
-            Source::Operation(first)
-        }
-        Read::Point(_) | Read::Container(_) => Source::Page {
+        Read::Point(_) | Read::Container(_) | Read::Operation(_) => Source::Page {
             statements: first..first,
             limit: 0,
         },
@@ -155,6 +167,9 @@ fn further(at: At, read: &Read, statements: &mut Vec<Statement<'static>>) -> Sou
 
 static PARTITION_ROW: LazyLock<String> =
     LazyLock::new(|| format!("SELECT {PARTITION} FROM partition WHERE id = $1"));
+
+const OPERATIONS: &str = "SELECT key, principal, fingerprint, state, answer, at, expires \
+     FROM operation WHERE key = ANY($1)";
 
 const POINTS: &str = "unnest($1::int8[], $2::int8[], $3::text[], $4::int2[], $5::text[]) \
      WITH ORDINALITY AS p(partition, branch, scope, class, name, place)";
@@ -248,9 +263,14 @@ impl Source {
                 let ids = ids.map(|row| rows::get(row, 0).map(PartitionId));
                 Answer::Partitions(ids.collect::<Result<_, StoreError>>()?)
             }
-            Source::Operation(statement) => {
-                let row = of(*statement).first();
-                Answer::Operation(row.map(rows::operation).transpose()?)
+            Source::Operation { statement, key } => {
+                let mut found = None;
+                for row in of(*statement) {
+                    if rows::get::<&str>(row, 0)? == key {
+                        found = Some(rows::operation(row)?);
+                    }
+                }
+                Answer::Operation(found)
             }
         })
     }
@@ -265,6 +285,9 @@ fn find(rows: &[Row], is_container: bool, place: i64) -> Result<Option<&Row>, St
     Ok(None)
 }
 
+/// Behind the place, four entries and a partition.
+const CLOCK_COLUMN: usize = 1 + 4 * 5 + 7;
+
 static RESOLVE: LazyLock<String> = LazyLock::new(|| {
     let step = |table: &str, parent: &str, name: &str| {
         format!(
@@ -273,7 +296,7 @@ static RESOLVE: LazyLock<String> = LazyLock::new(|| {
         )
     };
     format!(
-        "SELECT p.place, {}, {}, {}, {}, {} \
+        "SELECT p.place, {}, {}, {}, {}, {}, {CLOCK} \
          FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::int2[], $6::text[]) \
              WITH ORDINALITY AS p(metalake, catalog, database, scope, class, leaf, place) \
          {}{}{}\
@@ -329,6 +352,7 @@ pub(super) fn resolved(rows: &[Row], paths: usize) -> Result<Vec<Resolved>, Stor
                 Some(_) => Some(rows::partition(row, 21)?),
                 None => None,
             },
+            now: StoreTime(rows::get(row, CLOCK_COLUMN)?),
         };
     }
     Ok(all)

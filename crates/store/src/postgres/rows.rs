@@ -13,6 +13,9 @@ use crate::partition::{PartitionId, PartitionRow};
 use crate::revision::{CommitId, Revision, StoreTime};
 use crate::write::Change;
 
+/// The store's time in microseconds, when the row is made.
+pub(super) const CLOCK: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::int8";
+
 pub(super) const PARTITION: &str = "id, parent, state, clock, last_commit, last_revision, horizon";
 pub(super) const ENTRY: &str = "kind, object, version, from_rev, body";
 pub(super) const KEY: &str = "partition, branch, scope, class, name";

@@ -12,7 +12,7 @@ use super::connection::{Parameter, Statement};
 use crate::entry::{Entry, Key};
 use crate::operation::OperationRecord;
 use crate::partition::PartitionRow;
-use crate::task::Task;
+use crate::task::{Task, TaskId};
 use crate::write::{Change, WriteSet};
 
 /// The statement for everything that is written; `None` if there is nothing to write.
@@ -45,6 +45,9 @@ pub(super) fn statement<'a>(
     }
     if !writes.tasks.is_empty() {
         parts.insert_tasks(&writes.tasks);
+    }
+    if !writes.finished_tasks.is_empty() {
+        parts.remove_tasks(&writes.finished_tasks);
     }
     parts.into_statement()
 }
@@ -292,5 +295,15 @@ impl<'a> Parts<'a> {
         self.array(&mut arrays, "due", "int8", due);
         self.array(&mut arrays, "attempts", "int4", attempts);
         self.insert("queued", "task", &arrays, tasks.len());
+    }
+    fn remove_tasks(&mut self, tasks: &'a [TaskId]) {
+        let mut arrays = Arrays::new();
+        let ids: Vec<Uuid> = tasks.iter().map(|task| task.0).collect();
+        self.array(&mut arrays, "id", "uuid", ids);
+        let sql = format!(
+            "DELETE FROM task t USING {} WHERE t.id = v.id",
+            arrays.as_rows("v")
+        );
+        self.part("done", &sql, tasks.len());
     }
 }

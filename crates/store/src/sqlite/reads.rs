@@ -197,6 +197,7 @@ pub(super) fn resolve(db: Db<'_>, path: &Path) -> Result<Resolved, StoreError> {
                 } else {
                     Some(row.partition(20)?)
                 },
+                now: super::rows::now(),
             })
         },
     )?;

@@ -53,6 +53,12 @@ pub(super) fn apply(db: Db<'_>, held: &[PartitionId], writes: &WriteSet) -> Resu
     for task in &writes.tasks {
         insert_task(db, task, "")?;
     }
+    for task in &writes.finished_tasks {
+        let gone = db.execute("DELETE FROM task WHERE id = ?1", params![task.0.as_bytes()])?;
+        if gone != 1 {
+            return Err(unexpected("the end of a task that isn't there", task));
+        }
+    }
     Ok(())
 }
 

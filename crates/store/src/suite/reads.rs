@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::world::{Command, World, fresh, key, object, put, table};
+use crate::StoreTime;
 use crate::{
     Answer, At, BranchId, Class, Key, Kind, Leaf, ObjectId, PartitionId, Path, Read, Revision,
     Store,
@@ -393,4 +394,10 @@ pub async fn paths_resolve_from_the_top_down(store: Arc<dyn Store>) {
     );
     assert_eq!(found[4].partition.as_ref().unwrap().id, database);
     assert_eq!(found[2].partition, None);
+    let now = super::world::retry(|| world.store.now()).await;
+    assert!(
+        found
+            .iter()
+            .all(|one| StoreTime(0) < one.now && one.now <= now)
+    );
 }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::commits::record;
 use super::world::{Command, World, fresh, object, put, table};
-use crate::{Answer, At, Read, Store, StoreTime, Task, TaskId};
+use crate::{Answer, At, CommitId, Read, Store, StoreTime, Task, TaskId, WriteSet};
 
 const LONG: i64 = 60_000_000;
 
@@ -105,6 +105,22 @@ pub async fn a_queued_task_is_done_once(store: Arc<dyn Store>) {
     world.assert_sound().await;
     assert!(store.finish_task(queued.id, "me").await.unwrap());
     assert_eq!(store.lease_task(&["purge"], "me", 0).await.unwrap(), None);
+}
+
+/// A commit ends the tasks that it makes needless, and is refused if one is no longer there.
+pub async fn a_commit_ends_a_task_with_it(store: Arc<dyn Store>) {
+    let world = World::new(Arc::clone(&store));
+    let database = world.database("db").await;
+    let needless = task("forget", StoreTime(0));
+    store.ensure_task(&needless).await.unwrap();
+    for is_there in [true, false] {
+        let transaction = store.begin(&[database]).await.unwrap();
+        let mut writes = WriteSet::empty(CommitId::random());
+        writes.finished_tasks.push(needless.id);
+        assert_eq!(transaction.commit(&writes).await.is_ok(), is_there);
+    }
+    let leased = store.lease_task(&["forget"], "me", LONG).await.unwrap();
+    assert_eq!(leased, None);
 }
 
 /// Records that expired go, in portions; the others stay.

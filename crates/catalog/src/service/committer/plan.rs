@@ -12,12 +12,14 @@ use uuid::Uuid;
 use super::chain::Chain;
 use super::{Committer, FILES_AT_ONCE, Job, reply};
 use crate::body::{self, PointerBody};
+use crate::command::Expected;
 use crate::error::CatalogError;
 use crate::name::Identifier;
 use crate::place::{no_namespace, not_found};
+use crate::service::creation::Creation;
 use crate::service::lookup::{FoundCatalog, found_catalog, found_database, table_path};
 use crate::service::pointers::PointerKind;
-use crate::service::prepare::{Ground, Prepared, Standing, derived_keys, prepare};
+use crate::service::prepare::{Ground, NewFile, Prepared, Standing, derived_keys, prepare};
 
 /// What a job's names resolved to.
 pub(super) struct Ready {
@@ -26,11 +28,45 @@ pub(super) struct Ready {
     pub(super) resolved: Vec<Resolved>,
 }
 
+impl Ready {
+    /// The store's time when the names were resolved.
+    pub(super) fn now(&self) -> StoreTime {
+        self.resolved.first().map(|one| one.now).unwrap_or_default()
+    }
+}
+
 /// A job whose files are ready to be stored.
 pub(super) struct Planned {
     pub(super) ready: Ready,
     pub(super) prepared: Vec<Prepared>,
     pub(super) derived: Vec<String>,
+    /// That something is being created here, if so.
+    pub(super) note: Option<Creation>,
+}
+
+impl Planned {
+    fn new(ready: Ready, prepared: Vec<Prepared>, derived: Vec<String>) -> Planned {
+        let created = prepared
+            .iter()
+            .filter(|one| one.change.expected == Expected::Absent);
+        let files = created.filter_map(|one| one.file.as_ref());
+        let locations: Vec<String> = files
+            .map(|file| file.location.as_str().to_owned())
+            .collect();
+        let note = (!locations.is_empty())
+            .then(|| Creation::new(ready.catalog.container.clone(), locations));
+        Planned {
+            ready,
+            prepared,
+            derived,
+            note,
+        }
+    }
+
+    /// The files that have to be stored before the commit.
+    pub(super) fn files(&self) -> impl Iterator<Item = &NewFile> {
+        self.prepared.iter().filter_map(|one| one.file.as_ref())
+    }
 }
 
 impl Committer {
@@ -72,34 +108,17 @@ impl Committer {
         ready
     }
 
-    pub(super) async fn store_time(&self, ready: &[Ready]) -> Option<StoreTime> {
-        if ready.is_empty() {
-            return Some(StoreTime(0));
-        }
-        match self.core.partitions.store().now().await {
-            Ok(now) => Some(now),
-            Err(error) => {
-                tracing::warn!(%error, "the store's time can't be read");
-                None
-            }
-        }
-    }
-
     /// Computes what each job makes of what stands and of the jobs before it. A job that would be
     /// refused because of one before it, which isn't published yet, has to wait: what it would be
     /// refused for may never be.
-    pub(super) async fn plan(&self, ready: Vec<Ready>, now: StoreTime) -> (Vec<Planned>, Vec<Job>) {
+    pub(super) async fn plan(&self, ready: Vec<Ready>) -> (Vec<Planned>, Vec<Job>) {
         let mut chain = Chain::default();
         self.load_standing(&ready, &mut chain).await;
         let mut planned = Vec::with_capacity(ready.len());
         let mut later = Vec::new();
         for ready in ready {
-            match plan_job(&ready, &mut chain, now) {
-                Ok((prepared, derived)) => planned.push(Planned {
-                    ready,
-                    prepared,
-                    derived,
-                }),
+            match plan_job(&ready, &mut chain) {
+                Ok((prepared, derived)) => planned.push(Planned::new(ready, prepared, derived)),
                 Err(Failure::Refused(refusal, derived)) => {
                     self.settle_refusal(ready.job, *refusal, derived).await;
                 }
@@ -169,11 +188,7 @@ enum Failure {
 }
 
 /// Prepares all names of a job on the chain; the chain moves on only if all of them pass.
-fn plan_job(
-    ready: &Ready,
-    chain: &mut Chain,
-    now: StoreTime,
-) -> Result<(Vec<Prepared>, Vec<String>), Failure> {
+fn plan_job(ready: &Ready, chain: &mut Chain) -> Result<(Vec<Prepared>, Vec<String>), Failure> {
     let mut prepared = Vec::with_capacity(ready.job.edits.len());
     let mut derived = Vec::new();
     let mut refused = None;
@@ -196,7 +211,7 @@ fn plan_job(
         let ground = Ground {
             catalog: &ready.catalog.body,
             database: &database.container,
-            now_ms: now.millis(),
+            now_ms: resolved.now.millis(),
             object: ObjectId::new(rand::random()),
             file: Uuid::now_v7(),
         };

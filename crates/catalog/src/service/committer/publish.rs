@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_partition::{Accepted, Reason, Refusal, RunError};
-use anabranch_store::{Answer, PartitionId, Read, StoreTime};
+use anabranch_store::{Answer, PartitionId, Read};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use futures::stream::{self, StreamExt};
@@ -18,7 +18,7 @@ use crate::service::prepare::Committed;
 
 impl Committer {
     /// Stores the files, then submits the commits in order.
-    pub(super) async fn publish(&self, planned: Vec<Planned>, now: StoreTime) -> Vec<Job> {
+    pub(super) async fn publish(&self, planned: Vec<Planned>) -> Vec<Job> {
         let writes: Vec<BoxFuture<'_, _>> = planned
             .iter()
             .map(|planned| self.store_files(planned).boxed())
@@ -34,25 +34,13 @@ impl Committer {
                 }
             }
         }
-        let half_grace = self.core.limits.sweep_grace.as_micros() / 2;
-        let valid_until = now.plus_micros(i64::try_from(half_grace).unwrap_or(i64::MAX));
         let runs: Vec<BoxFuture<'_, _>> = submitted
             .iter()
             .map(|planned| {
-                let command = CommitPointers {
-                    changes: planned
-                        .prepared
-                        .iter()
-                        .map(|one| one.change.clone())
-                        .collect(),
-                    derived: planned.derived.clone(),
-                    fingerprint: planned.ready.job.caller.fingerprint.clone(),
-                    valid_until,
-                };
+                let command = self.command(planned);
                 let partitions = command.partitions();
-                self.core
-                    .run(&planned.ready.job.caller, partitions, command)
-                    .boxed()
+                let caller = &planned.ready.job.caller;
+                self.core.run(caller, partitions, command).boxed()
             })
             .collect();
         let outcomes = join_all(runs).await;
@@ -63,25 +51,29 @@ impl Committer {
         again
     }
 
+    fn command(&self, planned: &Planned) -> CommitPointers {
+        let half_grace = self.core.limits.sweep_grace.as_micros() / 2;
+        let half_grace = i64::try_from(half_grace).unwrap_or(i64::MAX);
+        let changes = planned.prepared.iter().map(|one| one.change.clone());
+        CommitPointers {
+            changes: changes.collect(),
+            derived: planned.derived.clone(),
+            fingerprint: planned.ready.job.caller.fingerprint.clone(),
+            forget: planned.note.as_ref().map(|note| note.task),
+            valid_until: planned.ready.now().plus_micros(half_grace),
+        }
+    }
+
     async fn store_files(&self, planned: &Planned) -> Result<(), CatalogError> {
-        let files = self
-            .core
-            .files
-            .with_settings(&planned.ready.catalog.settings);
-        for file in planned.prepared.iter().filter_map(|one| one.file.as_ref()) {
+        if let Some(note) = &planned.note {
+            self.core.note_creation(note, planned.ready.now()).await?;
+        }
+        let settings = &planned.ready.catalog.settings;
+        let files = self.core.files.with_settings(settings);
+        for file in planned.files() {
             let bytes = file.document.bytes().clone();
-            files
-                .put_new(&file.location, bytes)
-                .await
-                .map_err(|error| {
-                    tracing::warn!(
-                        detail = error.detail(),
-                        "a metadata document can't be stored"
-                    );
-                    CatalogError::Storage {
-                        message: error.to_string(),
-                    }
-                })?;
+            let stored = files.put_new(&file.location, bytes).await;
+            stored.map_err(|error| CatalogError::unwritten(&error))?;
         }
         Ok(())
     }
@@ -122,11 +114,9 @@ impl Committer {
 
     /// Deletes files that were stored for a change that is known not to have been applied.
     async fn discard(&self, planned: &Planned) {
-        let files = self
-            .core
-            .files
-            .with_settings(&planned.ready.catalog.settings);
-        for file in planned.prepared.iter().filter_map(|one| one.file.as_ref()) {
+        let settings = &planned.ready.catalog.settings;
+        let files = self.core.files.with_settings(settings);
+        for file in planned.files() {
             if let Err(error) = files.delete(&file.location).await {
                 // The sweep finds it later.
                 tracing::debug!(detail = error.detail(), "a left-over file stays for now");

@@ -1,0 +1,276 @@
+//! Background jobs: files go when nothing can read them, and never before.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use anabranch_catalog::Limits;
+use anabranch_files::{Fault as FileFault, FaultCall, FileErrorKind};
+use anabranch_store::fault::When;
+use anabranch_store::{Store, StoreError};
+
+use support::{Server, append, caller, request, table};
+
+on_every_engine![
+    a_purge_removes_the_files_once_nothing_retained_reads_them,
+    a_purge_waits_for_retained_versions,
+    a_purge_goes_on_after_a_crash,
+    a_purge_leaves_the_place_of_another_table_alone,
+    a_drop_without_purge_keeps_the_files_for_ever,
+    what_a_failed_commit_left_is_swept,
+    what_a_failed_create_left_is_forgotten,
+    a_create_ends_its_note,
+    a_sweep_leaves_everything_that_is_named,
+    a_commit_prepared_too_long_ago_is_prepared_again,
+];
+
+fn at_once() -> Limits {
+    Limits {
+        history_retention: Duration::ZERO,
+        job_interval: Duration::ZERO,
+        ..Limits::default()
+    }
+}
+
+/// Runs due tasks until the condition holds.
+async fn work_until(server: &Server, done: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !done() {
+        assert!(Instant::now() < deadline, "the jobs never get there");
+        server.catalog.run_due_task("worker").await.unwrap();
+    }
+}
+
+/// A table with a data file, and its folder.
+async fn table_with_data(server: &Server, name: &str) -> PathBuf {
+    let created = server.create(name).await.unwrap();
+    let folder = created.pointer.location.strip_prefix("file://").unwrap();
+    std::fs::write(Path::new(folder).join("data/1.parquet"), "rows").unwrap();
+    PathBuf::from(folder)
+}
+
+fn age(path: &Path) {
+    let file = std::fs::File::options().append(true).open(path).unwrap();
+    let old = SystemTime::now() - Duration::from_secs(3 * 24 * 3600);
+    file.set_modified(old).unwrap();
+}
+
+async fn a_purge_removes_the_files_once_nothing_retained_reads_them(
+    store: Arc<dyn Store>,
+    folder: &Path,
+) {
+    let server = Server::with(&store, folder, at_once());
+    server.begin().await;
+    server.catalog.ensure_jobs().await.unwrap();
+    let files = table_with_data(&server, "t").await;
+    server.set("t", "a", "1").await.unwrap();
+    server.drop_table("t", true).await.unwrap();
+    work_until(&server, || !files.exists()).await;
+    server.healthy().await;
+}
+
+async fn a_purge_waits_for_retained_versions(store: Arc<dyn Store>, folder: &Path) {
+    let limits = Limits {
+        history_retention: Duration::from_millis(1),
+        ..at_once()
+    };
+    let server = Server::with(&store, folder, limits);
+    server.begin().await;
+    let files = table_with_data(&server, "t").await;
+    server.drop_table("t", true).await.unwrap();
+    // Nobody prunes: the jobs that recur are not known to this store.
+    let mut report = None;
+    while report.is_none() {
+        report = server.catalog.run_due_task("worker").await.unwrap();
+    }
+    assert!(report.unwrap().summary.contains("retained"));
+    assert!(files.join("data/1.parquet").exists());
+    server.catalog.ensure_jobs().await.unwrap();
+    work_until(&server, || !files.exists()).await;
+}
+
+async fn a_purge_goes_on_after_a_crash(store: Arc<dyn Store>, folder: &Path) {
+    let server = Server::with(&store, folder, at_once());
+    server.begin().await;
+    server.catalog.ensure_jobs().await.unwrap();
+    let files = table_with_data(&server, "t").await;
+    server.drop_table("t", true).await.unwrap();
+    let gone = FileErrorKind::Unavailable;
+    server
+        .file_faults
+        .on_next(FaultCall::DeleteUnder, FileFault::FailAfter(gone));
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let report = server.catalog.run_due_task("first").await.unwrap();
+        if report.is_some_and(|report| report.summary.contains("tried again")) {
+            break;
+        }
+        assert!(Instant::now() < deadline);
+    }
+    work_until(&Server::with(&store, folder, at_once()), || !files.exists()).await;
+}
+
+async fn a_purge_leaves_the_place_of_another_table_alone(store: Arc<dyn Store>, folder: &Path) {
+    let server = Server::with(&store, folder, at_once());
+    server.begin().await;
+    server.catalog.ensure_jobs().await.unwrap();
+    let files = table_with_data(&server, "t").await;
+    let created = server.set("t", "a", "1").await.unwrap();
+    let copy = table(&["db"], "copy");
+    let document = &created.pointer.metadata_location;
+    let (who, lake) = (caller(), &server.lake);
+    let registered = server
+        .catalog
+        .register_table(&who, lake, copy, document, false);
+    registered.await.unwrap();
+    server.drop_table("t", true).await.unwrap();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let report = server.catalog.run_due_task("worker").await.unwrap();
+        if report.is_some_and(|report| report.summary.contains("files stay")) {
+            break;
+        }
+        assert!(Instant::now() < deadline);
+    }
+    assert!(files.join("data/1.parquet").exists());
+    assert_eq!(server.properties("copy").await["a"], "1");
+    server.healthy().await;
+}
+
+async fn a_drop_without_purge_keeps_the_files_for_ever(store: Arc<dyn Store>, folder: &Path) {
+    let server = Server::with(&store, folder, at_once());
+    server.begin().await;
+    let files = table_with_data(&server, "t").await;
+    let last = server.set("t", "a", "1").await.unwrap();
+    server.drop_table("t", false).await.unwrap();
+    for file in server.metadata_files() {
+        age(&file);
+    }
+    server
+        .catalog
+        .partitions()
+        .prune_all(Duration::ZERO)
+        .await
+        .unwrap();
+    server.catalog.sweep().await.unwrap();
+    assert!(files.join("data/1.parquet").exists());
+    let again = table(&["db"], "again");
+    let document = &last.pointer.metadata_location;
+    let (who, lake) = (caller(), &server.lake);
+    let registered = server
+        .catalog
+        .register_table(&who, lake, again, document, false);
+    registered.await.unwrap();
+    assert_eq!(server.properties("again").await["a"], "1");
+}
+
+async fn what_a_failed_commit_left_is_swept(store: Arc<dyn Store>, folder: &Path) {
+    let server = Server::over(&store, folder);
+    server.begin().await;
+    server.create("t").await.unwrap();
+    let kept = server.metadata_files();
+    // A server that dies between file and commit.
+    let dying = Server::over(&store, folder);
+    let hold = dying.faults.pause("begin", When::Before, 1);
+    let doomed = tokio::spawn(async move { dying.set("t", "a", "1").await });
+    hold.arrived().await;
+    doomed.abort();
+    assert_eq!(server.metadata_files().len(), 2);
+    assert_eq!(server.catalog.sweep().await.unwrap(), 0, "it is too young");
+    for file in server.metadata_files() {
+        age(&file);
+    }
+    assert_eq!(server.catalog.sweep().await.unwrap(), 1);
+    assert_eq!(server.metadata_files(), kept);
+    server.healthy().await;
+}
+
+async fn what_a_failed_create_left_is_forgotten(store: Arc<dyn Store>, folder: &Path) {
+    let limits = Limits {
+        sweep_grace: Duration::from_millis(100),
+        ..Limits::default()
+    };
+    let server = Server::with(&store, folder, limits.clone());
+    server.begin().await;
+    let dying = Server::with(&store, folder, limits);
+    let hold = dying.faults.pause("begin", When::Before, 1);
+    let doomed = tokio::spawn(async move { dying.create("t").await });
+    hold.arrived().await;
+    doomed.abort();
+    assert_eq!(server.metadata_files().len(), 1);
+    work_until(&server, || server.metadata_files().is_empty()).await;
+    server.healthy().await;
+}
+
+async fn a_create_ends_its_note(store: Arc<dyn Store>, folder: &Path) {
+    let server = Server::over(&store, folder);
+    server.begin().await;
+    server.create("t").await.unwrap();
+    let leased = store.lease_task(&["forget"], "anybody", 0).await.unwrap();
+    assert_eq!(leased, None);
+    // Also if the answer to its COMMIT is lost.
+    let lost = anabranch_store::fault::Fault::LostAnswer;
+    server.faults.at("commit", When::After, 1, lost);
+    server.create("u").await.unwrap();
+    server.healthy().await;
+    // And not if the store can't take the note: then nothing is created.
+    let error = StoreError::Unavailable {
+        detail: "injected".to_owned(),
+    };
+    let fault = anabranch_store::fault::Fault::Error(error);
+    server.faults.at("ensure_task", When::Before, 1, fault);
+    assert!(server.create("v").await.is_err());
+    assert_eq!(server.metadata_files().len(), 2);
+}
+
+async fn a_sweep_leaves_everything_that_is_named(store: Arc<dyn Store>, folder: &Path) {
+    let server = Server::over(&store, folder);
+    server.begin().await;
+    server.create("t").await.unwrap();
+    for n in 0..5 {
+        let parent = (n > 0).then_some(n);
+        let said = request(&n.to_string());
+        server
+            .commit(&said, append("t", n + 1, parent, n + 1))
+            .await
+            .unwrap();
+    }
+    for file in server.metadata_files() {
+        age(&file);
+    }
+    // The log of the current metadata names them, also when the history is gone.
+    server
+        .catalog
+        .partitions()
+        .prune_all(Duration::ZERO)
+        .await
+        .unwrap();
+    assert_eq!(server.catalog.sweep().await.unwrap(), 0);
+    assert_eq!(server.metadata_files().len(), 6);
+    server.healthy().await;
+}
+
+/// Its first file may have been swept away while it waited.
+async fn a_commit_prepared_too_long_ago_is_prepared_again(store: Arc<dyn Store>, folder: &Path) {
+    let server = Server::over(&store, folder);
+    server.begin().await;
+    server.create("t").await.unwrap();
+    let hold = server.faults.pause("begin", When::Before, 1);
+    let sweep = async {
+        hold.arrived().await;
+        let files = server.metadata_files();
+        let prepared = files
+            .iter()
+            .find(|file| file.to_string_lossy().contains("/00001-"));
+        std::fs::remove_file(prepared.unwrap()).unwrap();
+        server.faults.shift_clock(24 * 3600 * 1_000_000);
+        hold.resume();
+    };
+    let (committed, ()) = tokio::join!(server.set("t", "a", "1"), sweep);
+    committed.unwrap();
+    assert_eq!(server.properties("t").await["a"], "1");
+    server.healthy().await;
+}
