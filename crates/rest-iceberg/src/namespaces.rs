@@ -65,9 +65,19 @@ pub(crate) async fn create(
     let created = app
         .catalog
         .create_namespace(&caller, &warehouse, &namespace, properties)
-        .await?;
+        .await
+        .map_err(in_existing_parent)?;
     let body = NamespaceResponse::from(created.value);
     Ok(at_revision(&created.revision, json(body)))
+}
+
+/// The specification knows no 404 where a namespace is created: a missing parent is a mistake in
+/// the request.
+fn in_existing_parent(error: CatalogError) -> Problem {
+    if is_missing_namespace(&error) {
+        return Problem::invalid(format!("{error}; create it first"));
+    }
+    error.into()
 }
 
 pub(crate) async fn load(
