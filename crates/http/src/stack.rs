@@ -91,7 +91,8 @@ impl Stack {
         self
     }
 
-    /// Routes whose requests mostly wait for news, and are counted apart from the others.
+    /// Routes whose requests mostly wait for news, and are counted apart from the others. They
+    /// change nothing, whatever their method.
     pub fn long_poll(mut self, routes: &[&'static str]) -> Stack {
         self.long_poll.extend(routes);
         self
@@ -154,7 +155,7 @@ impl Stack {
     ) -> Result<Response, Fault> {
         refuse_other_sites(request.method(), request.headers())?;
         let admission = self.admit(route)?;
-        let is_mutation = !request.method().is_safe();
+        let is_mutation = !request.method().is_safe() && !self.long_poll.contains(&route);
         let run = async move {
             let _admission = admission;
             AssertUnwindSafe(next.run(request)).catch_unwind().await

@@ -165,6 +165,34 @@ pub(crate) async fn show(
     Ok(axum::Json(info.into()))
 }
 
+/// What a catalog is to become.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ChangeCatalog {
+    /// Its new name, without the metalake, in which it stays.
+    name: String,
+}
+
+/// Renames a catalog. What is in it stays where it is.
+#[utoipa::path(patch, path = "/v1/catalogs/{catalog}", tag = "catalogs", request_body = ChangeCatalog,
+    params(("catalog" = String, Path, description = "`catalog` or `metalake.catalog`"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes a repetition harmless")),
+    responses((status = 204), (status = "default", body = crate::openapi::ErrorAnswer)))]
+pub(crate) async fn change(
+    State(native): State<Shared>,
+    context: RequestContext,
+    PathNames([catalog]): PathNames<1>,
+    Json { value, raw }: Json<ChangeCatalog>,
+) -> Result<StatusCode, ApiError> {
+    let warehouse = Warehouse::parse(&catalog)?;
+    let caller = caller(&context, &raw);
+    native
+        .catalog
+        .rename_catalog(&caller, &warehouse, &value.name)
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 /// Drops a catalog.
 #[utoipa::path(delete, path = "/v1/catalogs/{catalog}", tag = "catalogs",
     params(("catalog" = String, Path, description = "`catalog` or `metalake.catalog`"), DropCatalog,

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anabranch_catalog::DEFAULT_METALAKE;
 use anabranch_files::StorageSettings;
-use anabranch_http::{Query, RequestContext};
-use anabranch_partition::{Cursor, FeedPage, Refusal};
+use anabranch_http::{Json, Query, RequestContext};
+use anabranch_partition::{Cursor, Refusal};
 use anabranch_store::{Action, Change, Class, Kind, PartitionId, Path};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::error::ApiError;
 use crate::names::ObjectName;
+use crate::whereabouts::{Containers, Whereabouts};
 use crate::{Shared, operations};
 
 const DEFAULT_LIMIT: u32 = 100;
@@ -23,7 +24,8 @@ const MAX_LIMIT: u32 = 1000;
 const MAX_WAIT: Duration = Duration::from_secs(30);
 const MASKED: &str = "******";
 
-#[derive(Debug, Deserialize, IntoParams)]
+/// Which changes.
+#[derive(Debug, Deserialize, IntoParams, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct FollowChanges {
@@ -34,9 +36,11 @@ pub(crate) struct FollowChanges {
     after: Option<String>,
     /// Changes at most, 1 to 1000; 100 if absent.
     #[param(minimum = 1, maximum = 1000)]
+    #[schema(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
     /// Milliseconds to wait for the first change; more than 30000 are taken as 30000.
     #[param(minimum = 0)]
+    #[schema(minimum = 0)]
     wait: Option<i64>,
 }
 
@@ -83,6 +87,9 @@ struct ChangeAnswer {
 /// Where it happened.
 #[derive(Debug, Serialize, ToSchema)]
 struct ChangeKey {
+    /// The containers around it by their names now.
+    #[serde(flatten)]
+    whereabouts: Whereabouts,
     /// The reference's id: a decimal number, `0` for `main`.
     branch: String,
     /// The nested namespaces below the database.
@@ -102,18 +109,40 @@ pub(crate) async fn changes(
     context: RequestContext,
     Query(query): Query<FollowChanges>,
 ) -> Result<axum::Json<ChangePage>, ApiError> {
-    let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
+    follow(&native, &context, query).await
+}
+
+/// The same with the parameters in the body: a cursor grows with the number of databases, and may
+/// not fit a URL.
+#[utoipa::path(post, path = "/v1/changes", tag = "changes", request_body = FollowChanges,
+    responses((status = 200, body = ChangePage),
+        (status = 410, description = "Changes behind `after` are no longer kept", body = crate::openapi::ErrorAnswer),
+        (status = "default", body = crate::openapi::ErrorAnswer)))]
+pub(crate) async fn changes_by_body(
+    State(native): State<Shared>,
+    context: RequestContext,
+    Json { value, .. }: Json<FollowChanges>,
+) -> Result<axum::Json<ChangePage>, ApiError> {
+    follow(&native, &context, value).await
+}
+
+async fn follow(
+    native: &Shared,
+    context: &RequestContext,
+    wanted: FollowChanges,
+) -> Result<axum::Json<ChangePage>, ApiError> {
+    let limit = wanted.limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
         let message = format!("`limit` is 1 to {MAX_LIMIT}, not {limit}");
         return Err(Refusal::invalid(message).into());
     }
-    let after = query.after.as_deref().filter(|text| !text.is_empty());
+    let after = wanted.after.as_deref().filter(|text| !text.is_empty());
     let after = after.map(Cursor::decode).transpose()?;
-    let below = match &query.partition {
-        Some(text) => Some(partition(&native, text).await?),
+    let below = match &wanted.partition {
+        Some(text) => Some(partition(native, text).await?),
         None => None,
     };
-    let wait = u64::try_from(query.wait.unwrap_or(0))
+    let wait = u64::try_from(wanted.wait.unwrap_or(0))
         .map_err(|_| Refusal::invalid("`wait` is a number of milliseconds from 0 on"))?;
     let wait = Duration::from_millis(wait)
         .min(MAX_WAIT)
@@ -126,7 +155,15 @@ pub(crate) async fn changes(
             feed.feed(below, after.as_ref(), limit, Duration::ZERO).await?
         }
     };
-    Ok(axum::Json(page.into()))
+    let changed = page.changes.iter().map(|change| change.key.partition);
+    let containers = Containers::around(feed, changed).await?;
+    let changes = page.changes.into_iter();
+    Ok(axum::Json(ChangePage {
+        next: page.next.encode(),
+        changes: changes
+            .map(|change| ChangeAnswer::new(change, &containers))
+            .collect(),
+    }))
 }
 
 async fn partition(native: &Shared, text: &str) -> Result<PartitionId, ApiError> {
@@ -172,17 +209,8 @@ async fn partition(native: &Shared, text: &str) -> Result<PartitionId, ApiError>
         .ok_or_else(|| ApiError::not_found(format!("{name} does not exist")))
 }
 
-impl From<FeedPage> for ChangePage {
-    fn from(page: FeedPage) -> ChangePage {
-        ChangePage {
-            next: page.next.encode(),
-            changes: page.changes.into_iter().map(ChangeAnswer::from).collect(),
-        }
-    }
-}
-
-impl From<Change> for ChangeAnswer {
-    fn from(change: Change) -> ChangeAnswer {
+impl ChangeAnswer {
+    fn new(change: Change, containers: &Containers) -> ChangeAnswer {
         let shown = |body: Option<std::sync::Arc<str>>| body.map(|body| shown_body(&body));
         let scope = change.key.scope.split('\u{1f}');
         ChangeAnswer {
@@ -196,6 +224,7 @@ impl From<Change> for ChangeAnswer {
             r#type: change.kind,
             object: change.object.0.to_string(),
             key: ChangeKey {
+                whereabouts: containers.of(change.key.partition),
                 branch: change.key.branch.0.to_string(),
                 scope: scope
                     .filter(|level| !level.is_empty())

@@ -16,6 +16,7 @@ mod openapi;
 mod operations;
 mod page;
 mod probes;
+mod whereabouts;
 
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ pub use names::ObjectName;
 
 /// The routes that are answered however busy the server is.
 pub const ALWAYS_ADMITTED: &[&str] = &["/health/live", "/health/ready", "/metrics"];
-/// The routes whose requests mostly wait for news.
+/// The routes whose requests mostly wait for news; they change nothing.
 pub const LONG_POLLS: &[&str] = &["/v1/changes"];
 
 /// What the routes need.
@@ -57,9 +58,14 @@ pub fn router(native: Native) -> Router {
         .route("/v1/catalogs", get(catalogs::list).post(catalogs::create))
         .route(
             "/v1/catalogs/{catalog}",
-            get(catalogs::show).delete(catalogs::drop_catalog),
+            get(catalogs::show)
+                .patch(catalogs::change)
+                .delete(catalogs::drop_catalog),
         )
-        .route("/v1/changes", get(changes::changes))
+        .route(
+            "/v1/changes",
+            get(changes::changes).post(changes::changes_by_body),
+        )
         .route("/v1/operations/{key}", get(operations::show))
         .route("/health/live", get(probes::live))
         .route("/health/ready", get(probes::ready))

@@ -1,10 +1,12 @@
 //! The `/v1` calls on an embedded store.
 
-use anabranch_catalog::{Caller, Catalog, Limits, NewCatalog, Warehouse};
+use std::collections::BTreeMap;
+
+use anabranch_catalog::{Caller, Catalog, Limits, Namespace, NewCatalog, Warehouse};
 use anabranch_files::{Files, FilesOptions};
 use anabranch_http::{RequestLimits, Shapes, Stack};
 use anabranch_partition::{Config, Partitions};
-use anabranch_rest_native::{Native, error_shape, router};
+use anabranch_rest_native::{LONG_POLLS, Native, error_shape, router};
 use anabranch_store::OpenOptions;
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -17,8 +19,18 @@ use tower::ServiceExt;
 
 struct Bench {
     router: Router,
+    catalog: Catalog,
     stopping: CancellationToken,
     _folder: TempDir,
+}
+
+fn caller() -> Caller {
+    Caller {
+        principal: "anabranch".into(),
+        idempotency_key: None,
+        fingerprint: String::new(),
+        patience: std::time::Duration::from_secs(10),
+    }
 }
 
 struct Answer {
@@ -52,30 +64,26 @@ impl Bench {
         let files = Files::new(FilesOptions::default());
         let catalog = Catalog::new(partitions, files, Limits::default());
         let base = format!("file://{}", folder.path().display());
-        let caller = Caller {
-            principal: "anabranch".into(),
-            idempotency_key: None,
-            fingerprint: String::new(),
-            patience: std::time::Duration::from_secs(10),
-        };
         let lake = NewCatalog {
             warehouse: Warehouse::parse("lake").expect("a name"),
             location: format!("{base}/warehouse"),
             properties: Default::default(),
         };
-        let ensured = catalog.ensure_catalog(&caller, &lake).await;
+        let ensured = catalog.ensure_catalog(&caller(), &lake).await;
         ensured.expect("the first catalog");
         let stopping = CancellationToken::new();
         let native = Native {
-            catalog,
+            catalog: catalog.clone(),
             metrics: PrometheusBuilder::new().build_recorder().handle(),
             catalogs_location: Some(format!("{base}/catalogs")),
             iceberg_endpoints: &["GET /v1/{prefix}/namespaces"],
             stopping: stopping.clone(),
         };
-        let stack = Stack::new(Shapes::new(error_shape), RequestLimits::default());
+        let stack =
+            Stack::new(Shapes::new(error_shape), RequestLimits::default()).long_poll(LONG_POLLS);
         Bench {
             router: stack.around(router(native)),
+            catalog,
             stopping,
             _folder: folder,
         }
@@ -236,6 +244,109 @@ async fn changes_hold_no_secrets_and_can_be_asked_for_by_name() {
     ] {
         let refused = bench.get(&format!("/v1/changes?{query}")).await;
         assert_eq!(refused.code(), (400, "INVALID_INPUT".into()), "{query}");
+    }
+}
+
+#[tokio::test]
+async fn a_change_says_where_it_happened_by_the_names_of_now() {
+    let bench = Bench::new().await;
+    bench.create(json!({"name": "two"}), "").await;
+    let catalog = Warehouse::parse("two").expect("a name");
+    let sales = Namespace::new(vec!["sales".into()]).expect("a name");
+    let nested = Namespace::new(vec!["sales".into(), "eu".into(), "north".into()]).expect("a name");
+    let caller = caller();
+    for namespace in [&sales, &nested.parent().expect("a parent"), &nested] {
+        let created = bench
+            .catalog
+            .create_namespace(&caller, &catalog, namespace, BTreeMap::new());
+        created.await.expect("a namespace");
+    }
+    let places = |page: Value| -> Vec<Value> {
+        let changes = page["changes"].as_array().expect("a list").iter();
+        changes.map(|change| change["key"].clone()).collect()
+    };
+    let all = places(bench.get("/v1/changes").await.json());
+    let key = |place: Value, scope: Value, name: &str| {
+        let mut key = json!({"branch": "0", "class": "container", "scope": scope, "name": name});
+        for (level, name) in place.as_object().expect("an object") {
+            key[level] = name.clone();
+        }
+        key
+    };
+    let database = json!({"metalake": "default", "catalog": "two", "database": "sales"});
+    let expected = [
+        key(json!({}), json!([]), "default"),
+        key(json!({"metalake": "default"}), json!([]), "lake"),
+        key(json!({"metalake": "default"}), json!([]), "two"),
+        key(
+            json!({"metalake": "default", "catalog": "two"}),
+            json!([]),
+            "sales",
+        ),
+        key(database.clone(), json!([]), "eu"),
+        key(database.clone(), json!(["eu"]), "north"),
+    ];
+    assert_eq!(all, expected);
+
+    let renamed = json!({"name": "three"});
+    let answer = bench.ask(Method::PATCH, "/v1/catalogs/two", Some(renamed), "");
+    assert_eq!(answer.await.status, StatusCode::NO_CONTENT);
+    let below = places(bench.get("/v1/changes?partition=three.sales").await.json());
+    assert!(
+        below.iter().all(|key| key["catalog"] == "three"),
+        "{below:?}"
+    );
+    assert_eq!(below.len(), 2);
+}
+
+#[tokio::test]
+async fn a_cursor_that_fits_no_url_goes_into_the_body() {
+    let bench = Bench::new().await;
+    bench.create(json!({"name": "two"}), "").await;
+    let by_url = bench.get("/v1/changes?limit=2&partition=two").await.json();
+    let ask = |body: Value| bench.ask(Method::POST, "/v1/changes", Some(body), "");
+    let by_body = ask(json!({"limit": 2, "partition": "two", "after": null})).await;
+    assert_eq!(by_body.json(), by_url);
+    let first = ask(json!({"limit": 2})).await.json();
+    let second = ask(json!({"after": first["next"], "wait": 1})).await.json();
+    assert_eq!(second["changes"][0]["key"]["name"], "two");
+    for body in [
+        json!({"limit": 0}),
+        json!({"after": "x"}),
+        json!({"colour": "red"}),
+        json!([]),
+    ] {
+        assert_eq!(ask(body).await.code(), (400, "INVALID_INPUT".into()));
+    }
+}
+
+#[tokio::test]
+async fn a_catalog_is_renamed_and_keeps_its_id_and_location() {
+    let bench = Bench::new().await;
+    let created = bench.create(json!({"name": "two"}), "").await.json();
+    let rename = async |old: &str, body: Value, key: &str| {
+        let path = format!("/v1/catalogs/{old}");
+        bench.ask(Method::PATCH, &path, Some(body), key).await
+    };
+    let renamed = rename("two", json!({"name": "three"}), "k1").await;
+    assert_eq!(renamed.status, StatusCode::NO_CONTENT, "{}", renamed.text);
+    let shown = bench.get("/v1/catalogs/three").await.json();
+    assert_eq!(
+        (&shown["id"], &shown["location"]),
+        (&created["id"], &created["location"])
+    );
+    let refused = [
+        ("two", json!({"name": "four"}), (404, "NOT_FOUND")),
+        ("three", json!({"name": "lake"}), (409, "ALREADY_EXISTS")),
+        ("three", json!({"name": "a b"}), (400, "INVALID_INPUT")),
+        (
+            "three",
+            json!({"location": "s3://b/x"}),
+            (400, "INVALID_INPUT"),
+        ),
+    ];
+    for (old, body, (status, code)) in refused {
+        assert_eq!(rename(old, body, "").await.code(), (status, code.into()));
     }
 }
 

@@ -10,10 +10,16 @@ const NAMES: &str = "Names are catalog.database.table, with metalake. in front w
     dot, slash or quotation mark in it stands in double quotes: 'lake.\"my.db\".orders'. Levels of a nested \
     namespace are separated by slashes: lake.sales/eu.orders.";
 
+const SERVER_VARIABLE: &str = "ANABRANCH_SERVER";
+const DEFAULT_SERVER: &str = "http://127.0.0.1:8181";
+
 /// A lakehouse catalog server.
 #[derive(Debug, Parser)]
 #[command(name = "anabranch", version, about, after_help = NAMES)]
 pub struct Cli {
+    /// The server, for verbs that talk to one; may also stand behind the verb.
+    #[arg(long, value_name = "URL")]
+    pub server: Option<String>,
     /// What to do.
     #[command(subcommand)]
     pub verb: Verb,
@@ -45,6 +51,51 @@ pub enum Verb {
     /// Show what changed, in order.
     #[command(after_help = NAMES)]
     Changes(Changes),
+}
+
+impl Cli {
+    /// Takes a server that was named in front of the verb to where the verb looks for it; the
+    /// error is one sentence.
+    pub fn settle(mut self) -> Result<Verb, String> {
+        if let Some(server) = self.server {
+            let remote = self.verb.remote().ok_or(
+                "--server is for verbs that talk to a server, and this one opens the store itself: \
+                 leave it out",
+            )?;
+            remote.server.get_or_insert(server);
+        }
+        Ok(self.verb)
+    }
+}
+
+impl Verb {
+    /// Which server this verb talks to, if it talks to one.
+    fn remote(&mut self) -> Option<&mut Remote> {
+        match self {
+            Verb::Serve(_) | Verb::Migrate(_) | Verb::Doctor(_) => None,
+            Verb::Backup(_) | Verb::Config(_) => None,
+            Verb::Catalog(
+                CatalogVerb::List { remote, .. }
+                | CatalogVerb::Create { remote, .. }
+                | CatalogVerb::Show { remote, .. }
+                | CatalogVerb::Rename { remote, .. }
+                | CatalogVerb::Drop { remote, .. },
+            ) => Some(remote),
+            Verb::Database(
+                DatabaseVerb::List { remote, .. }
+                | DatabaseVerb::Create { remote, .. }
+                | DatabaseVerb::Show { remote, .. }
+                | DatabaseVerb::Drop { remote, .. },
+            ) => Some(remote),
+            Verb::Table(
+                TableVerb::List { remote, .. }
+                | TableVerb::Show { remote, .. }
+                | TableVerb::Drop { remote, .. }
+                | TableVerb::Rename { remote, .. },
+            ) => Some(remote),
+            Verb::Changes(changes) => Some(&mut changes.remote),
+        }
+    }
 }
 
 /// `doctor`.
@@ -88,17 +139,21 @@ pub enum ConfigVerb {
 /// Which server, and how to print.
 #[derive(Debug, Args)]
 pub struct Remote {
-    /// The server.
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "ANABRANCH_SERVER",
-        default_value = "http://127.0.0.1:8181"
-    )]
-    pub server: String,
+    /// The server; else the variable ANABRANCH_SERVER, else http://127.0.0.1:8181.
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+impl Remote {
+    /// The server's address.
+    pub fn server(&self) -> String {
+        let variable = || std::env::var(SERVER_VARIABLE).ok();
+        let named = self.server.clone().or_else(variable);
+        named.unwrap_or_else(|| DEFAULT_SERVER.to_owned())
+    }
 }
 
 /// `catalog …`.
@@ -131,6 +186,16 @@ pub enum CatalogVerb {
     Show {
         /// Its name.
         name: String,
+        /// Which server.
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Rename a catalog; it stays in its metalake, and its files where they are.
+    Rename {
+        /// Its name: catalog or metalake.catalog.
+        name: String,
+        /// Its new name, without the metalake.
+        new_name: String,
         /// Which server.
         #[command(flatten)]
         remote: Remote,
@@ -259,10 +324,31 @@ fn property(text: &str) -> Result<(String, String), String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use clap::{CommandFactory, Parser};
+
+    use super::Cli;
 
     #[test]
     fn the_command_line_is_consistent() {
-        super::Cli::command().debug_assert();
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_server_may_be_named_before_and_behind_the_verb_and_the_last_one_counts() {
+        let server = |words: &str| {
+            let words = words.split(' ');
+            let mut verb = Cli::parse_from(words).settle()?;
+            verb.remote()
+                .map(|remote| remote.server())
+                .ok_or_else(|| "it talks to none".to_owned())
+        };
+        let before = server("anabranch --server http://a table list lake.shop");
+        assert_eq!(before.as_deref(), Ok("http://a"));
+        let behind = server("anabranch changes --server http://b");
+        assert_eq!(behind.as_deref(), Ok("http://b"));
+        let both = server("anabranch --server http://a catalog list --server http://b");
+        assert_eq!(both.as_deref(), Ok("http://b"));
+        let refused = server("anabranch --server http://a doctor");
+        assert!(refused.is_err_and(|reason| reason.contains("opens the store itself")));
     }
 }

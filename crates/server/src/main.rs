@@ -29,7 +29,13 @@ use crate::cli::{Cli, Verb};
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let verb = match Cli::parse().settle() {
+        Ok(verb) => verb,
+        Err(reason) => {
+            eprintln!("anabranch: {reason}");
+            return ExitCode::from(2);
+        }
+    };
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -37,7 +43,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let ended = runtime.block_on(run(cli.verb));
+    let ended = runtime.block_on(run(verb));
     // What still runs in the background has nothing left to say.
     runtime.shutdown_background();
     match ended {

@@ -44,6 +44,15 @@ fn catalogs_and_databases_are_made_listed_and_dropped_by_name() {
     let shown: Value = serde_json::from_str(&shown).expect("JSON");
     assert_eq!(shown["properties"]["k"], "v");
 
+    let changes = bench.ok(&["changes", "--partition", "two"]);
+    let lines: Vec<&str> = changes.lines().collect();
+    assert!(lines[0].contains("  two.\"my.db\"  by "), "{changes}");
+    assert!(lines[1].contains("  two.\"my.db\"/inner  by "), "{changes}");
+
+    bench.ok(&["catalog", "rename", "two", "three"]);
+    assert!(bench.ok(&["catalog", "list"]).contains("\nthree "));
+    bench.ok(&["catalog", "rename", "default.three", "two"]);
+
     let refused = bench.run(&["catalog", "drop", "two"]);
     assert_eq!(refused.status, 1);
     assert!(refused.line().contains("409"), "{refused:?}");
@@ -65,8 +74,11 @@ fn a_server_that_is_not_there_is_named() {
     let ended = place.run(&["catalog", "list", "--server", "http://127.0.0.1:1"]);
     assert_eq!(ended.status, 1);
     assert!(ended.line().contains("http://127.0.0.1:1"), "{ended:?}");
-    let ended = place.run(&["catalog", "list", "--server", "somewhere"]);
+    let ended = place.run(&["--server", "somewhere", "catalog", "list"]);
     assert_eq!(ended.status, 2);
+    let ended = place.run(&["--server", "http://127.0.0.1:1", "doctor"]);
+    assert_eq!(ended.status, 2);
+    assert!(ended.line().contains("--server"), "{ended:?}");
 }
 
 #[tokio::test]

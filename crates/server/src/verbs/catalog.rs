@@ -19,7 +19,7 @@ const CATALOGS: &str = "/v1/catalogs";
 pub async fn run(verb: CatalogVerb) -> Result<ExitCode, Failure> {
     match verb {
         CatalogVerb::List { metalake, remote } => {
-            let client = Client::new(&remote.server)?;
+            let client = Client::new(&remote.server())?;
             let query = [("metalake", metalake.as_str())];
             let answer = client.get(CATALOGS, &query).await?;
             if remote.json {
@@ -38,7 +38,7 @@ pub async fn run(verb: CatalogVerb) -> Result<ExitCode, Failure> {
             properties,
             remote,
         } => {
-            let client = Client::new(&remote.server)?;
+            let client = Client::new(&remote.server())?;
             let parsed = CatalogName::parse(&name)?;
             let mut body = json!({
                 "name": parsed.catalog,
@@ -55,7 +55,7 @@ pub async fn run(verb: CatalogVerb) -> Result<ExitCode, Failure> {
             done(&remote, &answer, &format!("created {name} at {location}"));
         }
         CatalogVerb::Show { name, remote } => {
-            let client = Client::new(&remote.server)?;
+            let client = Client::new(&remote.server())?;
             let answer = client.get(&path(&name)?, &[]).await?;
             if remote.json {
                 out::line(format_args!("{answer:#}"));
@@ -68,12 +68,23 @@ pub async fn run(verb: CatalogVerb) -> Result<ExitCode, Failure> {
                 table.print();
             }
         }
+        CatalogVerb::Rename {
+            name,
+            new_name,
+            remote,
+        } => {
+            let client = Client::new(&remote.server())?;
+            let body = json!({"name": new_name});
+            let path = path(&name)?;
+            let answer = client.call(Method::PATCH, &path, &[], Some(&body)).await?;
+            done(&remote, &answer, &format!("renamed {name} to {new_name}"));
+        }
         CatalogVerb::Drop {
             name,
             cascade,
             remote,
         } => {
-            let client = Client::new(&remote.server)?;
+            let client = Client::new(&remote.server())?;
             let query = [("cascade", if cascade { "true" } else { "false" })];
             let path = path(&name)?;
             let answer = client.call(Method::DELETE, &path, &query, None).await?;

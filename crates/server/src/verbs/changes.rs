@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anabranch_rest_native::ObjectName;
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::text;
@@ -15,14 +16,18 @@ use crate::failure::Failure;
 use crate::out;
 use crate::stop::StopSignals;
 
-const PAGE: &str = "500";
-const WAIT_MILLIS: &str = "20000";
+const PAGE: u32 = 500;
+const WAIT_MILLIS: u32 = 20_000;
+const DEFAULT_METALAKE: &str = "default";
+const GONE: &str = "?";
+/// A cursor grows with the number of databases; what fills the screen is nobody's to copy.
+const LONGEST_SHOWN_CURSOR: usize = 1000;
 /// Before a server that can't be reached is asked again; doubled up to 16 times this.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Prints changes; with `--follow`, until interrupted.
 pub async fn run(verb: Changes) -> Result<ExitCode, Failure> {
-    let client = Client::new(&verb.remote.server)?;
+    let client = Client::new(&verb.remote.server())?;
     let mut signals = StopSignals::listen()?;
     let mut cursor = match &verb.remember {
         Some(file) => recall(file)?,
@@ -67,7 +72,11 @@ pub async fn run(verb: Changes) -> Result<ExitCode, Failure> {
     match (&cursor, verb.remote.json) {
         (Some(cursor), true) => out::line(json!({"next": cursor})),
         (Some(cursor), false) if verb.remember.is_none() => {
-            eprintln!("go on with: anabranch changes --after {cursor}");
+            if cursor.len() <= LONGEST_SHOWN_CURSOR {
+                eprintln!("go on with: anabranch changes --after {cursor}");
+            } else {
+                eprintln!("with --remember FILE the next call goes on where this one ended");
+            }
         }
         _ => {}
     }
@@ -79,17 +88,13 @@ async fn next_page(
     verb: &Changes,
     cursor: Option<&str>,
 ) -> Result<Value, ClientError> {
-    let mut query = vec![("limit", PAGE)];
+    let mut wanted = json!({"limit": PAGE, "partition": verb.partition, "after": cursor});
     if verb.follow {
-        query.push(("wait", WAIT_MILLIS));
+        wanted["wait"] = WAIT_MILLIS.into();
     }
-    if let Some(cursor) = cursor {
-        query.push(("after", cursor));
-    }
-    if let Some(partition) = &verb.partition {
-        query.push(("partition", partition));
-    }
-    client.get("/v1/changes", &query).await
+    // In the body: a cursor may not fit a URL.
+    let (method, path) = (Method::POST, "/v1/changes");
+    client.call(method, path, &[], Some(&wanted)).await
 }
 
 fn print(changes: &[Value], as_json: bool) -> std::io::Result<()> {
@@ -99,23 +104,53 @@ fn print(changes: &[Value], as_json: bool) -> std::io::Result<()> {
             writeln!(out, "{change}")?;
             continue;
         }
-        let key = &change["key"];
-        let scope = key["scope"].as_array().into_iter().flatten();
-        let mut levels: Vec<String> = scope.map(text).collect();
-        levels.push(text(&key["name"]));
-        let name = ObjectName::from(vec![levels]).to_string();
         let printable = |char: char| if char.is_control() { '\u{fffd}' } else { char };
         writeln!(
             out,
             "{}  {:<6}  {:<12}  {}  by {}",
-            text(&change["at"]),
+            moment(&change["at"]),
             text(&change["kind"]),
             text(&change["type"]),
-            name.chars().map(printable).collect::<String>(),
+            full_name(change).chars().map(printable).collect::<String>(),
             text(&change["by"]),
         )?;
     }
     out.flush()
+}
+
+/// A moment to the second: the exact order is the order of the lines.
+fn moment(at: &Value) -> String {
+    let at = text(at);
+    match at.split_once('.') {
+        Some((seconds, _)) => format!("{seconds}Z"),
+        None => at,
+    }
+}
+
+/// A thing's name as the other verbs take it; a container that is gone is a question mark.
+fn full_name(change: &Value) -> String {
+    let key = &change["key"];
+    let container = |level: &str| {
+        let name = key.get(level)?;
+        Some(name.as_str().unwrap_or(GONE).to_owned())
+    };
+    let metalake = container("metalake").filter(|name| name != DEFAULT_METALAKE);
+    let above = [metalake, container("catalog")].into_iter().flatten();
+    let mut parts: Vec<Vec<String>> = above.map(|name| vec![name]).collect();
+    let name = text(&key["name"]);
+    let Some(database) = container("database") else {
+        parts.push(vec![name]);
+        return ObjectName::from(parts).to_string();
+    };
+    let scope = key["scope"].as_array().into_iter().flatten().map(text);
+    let mut namespace: Vec<String> = std::iter::once(database).chain(scope).collect();
+    if change["type"] == "namespace" {
+        namespace.push(name);
+        parts.push(namespace);
+    } else {
+        parts.extend([namespace, vec![name]]);
+    }
+    ObjectName::from(parts).to_string()
 }
 
 fn recall(file: &Path) -> Result<Option<String>, Failure> {
@@ -143,4 +178,29 @@ fn remember(file: &Path, cursor: &str) -> Result<(), Failure> {
                 "can't write {file}: {error}; name another file with --remember"
             ))
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thing_is_shown_by_the_name_that_other_verbs_take() {
+        let shown = |kind: &str, key: Value| full_name(&json!({"type": kind, "key": key}));
+        let lake = json!({"metalake": "default", "scope": [], "name": "lake"});
+        assert_eq!(shown("catalog", lake), "lake");
+        let table = json!({
+            "metalake": "prod", "catalog": "lake", "database": "my.db", "scope": ["eu"],
+            "name": "orders",
+        });
+        assert_eq!(
+            shown("icebergTable", table),
+            "prod.lake.\"my.db\"/eu.orders"
+        );
+        let nested = json!({
+            "metalake": "default", "catalog": "lake", "database": null, "scope": ["eu"],
+            "name": "north",
+        });
+        assert_eq!(shown("namespace", nested), "lake.?/eu/north");
+    }
 }

@@ -14,7 +14,7 @@ use crate::out;
 use crate::table::Table;
 
 async fn warehouse(remote: &Remote, name: &CatalogName) -> Result<RemoteWarehouse, Failure> {
-    let client = Client::new(&remote.server)?;
+    let client = Client::new(&remote.server())?;
     Ok(RemoteWarehouse::find(client, name).await?)
 }
 
