@@ -7,6 +7,7 @@
 
 mod cli;
 mod client;
+mod clock;
 mod config;
 mod failure;
 mod greeting;

@@ -18,7 +18,7 @@ use crate::config::{Config, SettingFlags};
 use crate::failure::Failure;
 use crate::open::{self, Purpose};
 use crate::stop::StopSignals;
-use crate::{greeting, jobs, logging, measures, out};
+use crate::{clock, greeting, jobs, logging, measures, out};
 
 /// The catalog that every store has from the first start on.
 const FIRST_CATALOG: &str = "lake";
@@ -38,6 +38,7 @@ pub async fn serve(flags: &SettingFlags) -> Result<ExitCode, Failure> {
     let traces = logging::start(&config)?;
     let metrics = measures::start()?;
     let store = open::store(&config, Purpose::Serve).await?;
+    clock::check(store.as_ref()).await?;
     let engine = store.engine();
     let catalog = open::catalog(&config, store);
     let lake = first_catalog(&config, &catalog).await?;
