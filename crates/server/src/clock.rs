@@ -16,7 +16,9 @@ pub async fn check(store: &dyn Store) -> Result<(), Failure> {
     let theirs = store.now().await;
     let theirs = theirs.map_err(|error| Failure::store(&error, "the store"))?;
     let ours = SystemTime::now().duration_since(UNIX_EPOCH);
-    let ours = ours.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX));
+    let ours = ours.map_or(0, |since| {
+        i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+    });
     compare(theirs, StoreTime(ours))
 }
 

@@ -69,6 +69,18 @@ fn describe() {
         "anabranch_row_cache_total",
         "Uses of the row cache by result"
     );
+    describe_counter!(
+        "anabranch_document_cache_total",
+        "Uses of the metadata document cache by result"
+    );
+    describe_gauge!(
+        "anabranch_document_cache_documents",
+        "Metadata documents in memory"
+    );
+    describe_gauge!(
+        "anabranch_document_cache_bytes",
+        "What the metadata documents in memory weigh"
+    );
     describe_counter!("anabranch_tasks_total", "Background tasks by kind");
     describe_counter!("anabranch_store_statements_total", "SQL statements sent");
     describe_gauge!("process_resident_memory_bytes", "Memory of the process");
