@@ -1,21 +1,25 @@
 """Schemathesis: the Iceberg REST specification against a running server. `run.py SPECIFICATION [ARGUMENTS]`.
 
 Two passes over the endpoints that the server advertises, both with a fixed seed and a bounded number of examples:
-one in which paths lead to things that exist, so that bodies reach the rules behind them, and one in which every part
-is made up. Scan planning, functions, signing and tokens aren't advertised and so are left out.
+one in which paths and bodies lead to things that exist (`hooks.py`), so that they reach the rules behind, and one in
+which every part is made up. Scan planning, functions, signing and tokens aren't advertised and so are left out.
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import yaml
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
 
 from support.server import Server  # noqa: E402
+from things import EMPTY_NAMESPACE, NAMESPACE, TABLE, VIEW, Things  # noqa: E402
 
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
 
@@ -35,18 +39,20 @@ enabled = false
 "path.prefix" = "{prefix}"
 """
 
-THINGS_THAT_EXIST = """
-"path.namespace" = "accounting"
-"path.table" = "sales"
-"path.view" = "big_sales"
+THINGS_THAT_EXIST = f"""
+"path.namespace" = "{NAMESPACE}"
+"path.table" = "{TABLE}"
+"path.view" = "{VIEW}"
+[[operations]]
+include-name = "DELETE /v1/{{prefix}}/namespaces/{{namespace}}"
+parameters = {{ "path.namespace" = "{EMPTY_NAMESPACE}" }}
 """
 
-SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "type": "long", "required": False}]}
-VIEW_VERSION = {
-    "version-id": 1, "timestamp-ms": 1_700_000_000_000, "schema-id": 0, "summary": {},
-    "default-namespace": ["accounting"],
-    "representations": [{"type": "sql", "sql": "SELECT id FROM sales", "dialect": "spark"}],
-}
+# In this pass hardly anything exists, so that most requests find nothing is what it is about.
+THINGS_MADE_UP = """
+[warnings]
+enabled = false
+"""
 
 
 def main(path: str, *extra: str) -> int:
@@ -56,12 +62,14 @@ def main(path: str, *extra: str) -> int:
         try:
             config = server.call("GET", "/iceberg/v1/config?warehouse=lake")
             prefix = config["overrides"]["prefix"]
-            create_things(server, prefix)
+            things = Things(f"{server.iceberg}/v1/{prefix}")
+            things.restore()
             endpoints = ["GET /v1/config", *config["endpoints"]]
-            harmless = [endpoint for endpoint in endpoints if not removes(endpoint)]
+            among_things = {"SCHEMATHESIS_HOOKS": "hooks", "ANABRANCH_SPEC_BASE": things.base}
+            settings = partial(SETTINGS.format, prefix=prefix)
             passes = [
-                examine(server, specification, SETTINGS.format(examples=30, prefix=prefix) + THINGS_THAT_EXIST, harmless, extra),
-                examine(server, specification, SETTINGS.format(examples=15, prefix=prefix), endpoints, extra),
+                examine(server, specification, settings(examples=30) + THINGS_THAT_EXIST, endpoints, extra, among_things),
+                examine(server, specification, settings(examples=15) + THINGS_MADE_UP, endpoints, extra, {}),
             ]
         finally:
             server.stop()
@@ -88,22 +96,8 @@ def corrected(specification: Path) -> dict:
     return document
 
 
-def create_things(server: Server, prefix: str) -> None:
-    """Makes what `THINGS_THAT_EXIST` names, and the nested namespace of the specification's own examples."""
-    namespaces = f"/iceberg/v1/{prefix}/namespaces"
-    server.call("POST", namespaces, {"namespace": ["accounting"]})
-    server.call("POST", namespaces, {"namespace": ["accounting", "tax"]})
-    server.call("POST", f"{namespaces}/accounting/tables", {"name": "sales", "schema": SCHEMA})
-    server.call("POST", f"{namespaces}/accounting/views", {
-        "name": "big_sales", "schema": SCHEMA, "view-version": VIEW_VERSION, "properties": {},
-    })
-
-
-def removes(endpoint: str) -> bool:
-    return endpoint.startswith("DELETE ") or endpoint.endswith(("/rename", "/unregister"))
-
-
-def examine(server: Server, specification: dict, settings: str, endpoints: list[str], extra: tuple[str, ...]) -> bool:
+def examine(server: Server, specification: dict, settings: str, endpoints: list[str], extra: tuple[str, ...],
+            environment: dict[str, str]) -> bool:
     """One pass; whether every answer was within the specification."""
     with tempfile.TemporaryDirectory(prefix="anabranch-spec-") as folder:
         (Path(folder) / "schemathesis.toml").write_text(settings)
@@ -111,7 +105,9 @@ def examine(server: Server, specification: dict, settings: str, endpoints: list[
         chosen = [word for endpoint in endpoints for word in ("--include-name", endpoint)]
         program = str(Path(sys.executable).parent / "schemathesis")
         command = [program, "run", "specification.json", "--url", server.iceberg, "--checks", CHECKS, *chosen]
-        return subprocess.run([*command, *extra], cwd=folder, stdin=subprocess.DEVNULL).returncode == 0
+        environment = os.environ | {"PYTHONPATH": str(HERE), "PYTHONDONTWRITEBYTECODE": "1"} | environment
+        run = subprocess.run([*command, *extra], cwd=folder, env=environment, stdin=subprocess.DEVNULL)
+        return run.returncode == 0
 
 
 if __name__ == "__main__":
