@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anabranch_files::CacheStats;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
@@ -46,6 +47,7 @@ pub(crate) async fn ready(State(native): State<Shared>) -> Response {
     responses((status = 200, content_type = "text/plain", body = String)))]
 pub(crate) async fn metrics(State(native): State<Shared>) -> Response {
     measure_process();
+    measure_documents(native.catalog.document_cache());
     let store = native.catalog.partitions().store();
     metrics::counter!("anabranch_store_statements_total").absolute(store.statements());
     let text = native.metrics.render();
@@ -60,6 +62,16 @@ pub(crate) async fn version() -> Response {
         "version": env!("CARGO_PKG_VERSION"),
     }))
     .into_response()
+}
+
+/// The cache of metadata documents.
+fn measure_documents(cache: CacheStats) {
+    let uses = |result: &'static str| metrics::counter!("anabranch_document_cache_total", "result" => result);
+    uses("hit").absolute(cache.hits);
+    uses("miss").absolute(cache.misses);
+    // Far below what a float holds exactly.
+    metrics::gauge!("anabranch_document_cache_documents").set(cache.entries as f64);
+    metrics::gauge!("anabranch_document_cache_bytes").set(cache.weight as f64);
 }
 
 /// Resident memory, where the system tells it.

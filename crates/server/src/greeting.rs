@@ -17,11 +17,15 @@ pub fn greeting(listening: SocketAddr, warehouse: &str, store: &str) -> String {
 
 DuckDB:
   INSTALL iceberg; LOAD iceberg;
-  ATTACH 'lake' AS lake (TYPE ICEBERG, ENDPOINT 'http://{here}/iceberg', AUTHORIZATION_TYPE 'none');
+  ATTACH 'lake' AS lake (
+      TYPE ICEBERG, ENDPOINT 'http://{here}/iceberg', AUTHORIZATION_TYPE 'none'
+  );
 
 PyIceberg:
   from pyiceberg.catalog import load_catalog
-  lake = load_catalog(\"lake\", type=\"rest\", uri=\"http://{here}/iceberg\", warehouse=\"lake\")
+  lake = load_catalog(
+      \"lake\", type=\"rest\", uri=\"http://{here}/iceberg\", warehouse=\"lake\"
+  )
 "
     )
 }
