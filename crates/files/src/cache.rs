@@ -128,7 +128,7 @@ impl<T: Send + Sync + 'static> MetadataCache<T> {
         self.held.insert(key(location, settings), held).await;
     }
 
-    /// Forgets a document, because its file is deleted.
+    /// Forgets a document, because its file is deleted or another one took its place.
     pub async fn invalidate(&self, location: &Location, settings: &StorageSettings) {
         self.held.invalidate(&key(location, settings)).await;
     }

@@ -109,6 +109,8 @@ pub(crate) struct Ground<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct NewFile {
     pub(crate) location: Location,
+    /// The document that hardly anybody asks for once this one is published.
+    pub(crate) replaces: Option<Location>,
     pub(crate) document: Arc<Document>,
 }
 
@@ -386,6 +388,8 @@ fn written(
     Ok(Prepared {
         file: Some(NewFile {
             location: file_location,
+            replaces: standing
+                .and_then(|standing| Location::parse(&standing.pointer.metadata_location).ok()),
             document,
         }),
         ..prepared

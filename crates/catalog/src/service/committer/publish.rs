@@ -129,11 +129,15 @@ impl Committer {
         let mut committed = Vec::with_capacity(planned.prepared.len());
         for (edit, prepared) in planned.ready.job.edits.iter().zip(planned.prepared) {
             if let Some(file) = &prepared.file {
+                let documents = &self.core.documents;
                 let weight = file.document.bytes().len() as u64;
-                self.core
-                    .documents
-                    .insert(&file.location, &settings, file.document.clone(), weight)
+                let document = file.document.clone();
+                documents
+                    .insert(&file.location, &settings, document, weight)
                     .await;
+                if let Some(replaced) = &file.replaces {
+                    documents.invalidate(replaced, &settings).await;
+                }
             }
             let after = prepared.after;
             committed.push(Committed {
