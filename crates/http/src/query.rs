@@ -1,5 +1,7 @@
 //! Query parameters.
 
+use std::error::Error;
+
 use axum::extract::FromRequestParts;
 use http::request::Parts;
 use serde::de::DeserializeOwned;
@@ -16,6 +18,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Fault> {
         axum::extract::Query::try_from_uri(&parts.uri)
             .map(|axum::extract::Query(value)| Query(value))
-            .map_err(|rejection| Fault::invalid(rejection.body_text()))
+            .map_err(|rejection| match rejection.source() {
+                Some(cause) => Fault::invalid(format!("the query does not fit: {cause}")),
+                None => Fault::invalid(rejection.body_text()),
+            })
     }
 }

@@ -193,6 +193,22 @@ async fn what_does_not_fit_is_named() {
 }
 
 #[tokio::test]
+async fn the_server_s_own_credentials_are_not_sent_to_an_endpoint_of_the_caller_s_choice() {
+    let bench = Bench::new().await;
+    let properties = json!({"s3.endpoint": "http://127.0.0.1:1", "s3.region": "us-east-1"});
+    let body = json!({"name": "two", "location": "s3://bucket/two", "properties": properties});
+    let refused = bench.create(body, "").await;
+    assert_eq!(refused.code(), (400, "INVALID_INPUT".into()));
+    for named in ["s3.endpoint", "s3.access-key-id", "s3.secret-access-key"] {
+        assert!(refused.text.contains(named), "{}", refused.text);
+    }
+    assert_eq!(
+        bench.get("/v1/catalogs/two").await.status,
+        StatusCode::NOT_FOUND
+    );
+}
+
+#[tokio::test]
 async fn a_reader_of_changes_that_goes_on_misses_none_and_gets_none_twice() {
     let bench = Bench::new().await;
     for name in ["b", "c", "d"] {

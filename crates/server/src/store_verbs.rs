@@ -77,7 +77,7 @@ pub fn show_config(flags: &SettingFlags, json: bool) -> Result<ExitCode, Failure
     if json {
         out::line(format_args!("{:#}", config::as_json(&config)));
     } else {
-        config::as_table(&config).print();
+        config::as_table(&config).print_whole();
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -28,6 +28,11 @@ impl Table {
         self.rows.push(cells.to_vec());
     }
 
+    /// Prints it with every cell in full: what describes one thing is there to be copied.
+    pub fn print_whole(&self) {
+        out::text(&self.render(None));
+    }
+
     /// Prints it, cut to the terminal's width if it goes to one.
     pub fn print(&self) {
         let width = std::io::stdout().is_terminal().then(terminal_width);

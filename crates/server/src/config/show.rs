@@ -7,13 +7,14 @@ use crate::table::Table;
 
 /// What is in force, for people.
 pub fn as_table(config: &Config) -> Table {
-    let mut table = Table::new(&["setting", "value", "from"]);
+    // The value is last: it is shown in full, and may be long.
+    let mut table = Table::new(&["setting", "from", "value"]);
     for found in &config.found {
         let value = found.value.as_deref().map(values::without_password);
         table.row([
             found.setting.name.to_owned(),
-            value.unwrap_or_else(|| "-".to_owned()),
             found.origin.to_string(),
+            value.unwrap_or_else(|| "-".to_owned()),
         ]);
     }
     table

@@ -65,7 +65,7 @@ pub async fn run(verb: CatalogVerb) -> Result<ExitCode, Failure> {
                     table.row([key.to_owned(), text(&answer[key])]);
                 }
                 add_properties(&mut table, &answer["properties"]);
-                table.print();
+                table.print_whole();
             }
         }
         CatalogVerb::Rename {

@@ -64,7 +64,7 @@ pub async fn run(verb: DatabaseVerb) -> Result<ExitCode, Failure> {
                 let mut table = Table::new(&["property", "value"]);
                 table.row(["name".to_owned(), shown(&answer["namespace"])]);
                 add_properties(&mut table, &answer["properties"]);
-                table.print();
+                table.print_whole();
             }
         }
         DatabaseVerb::Drop { name, remote } => {

@@ -13,6 +13,9 @@ use crate::failure::Failure;
 use crate::out;
 use crate::table::Table;
 
+/// How metadata says that there is no snapshot.
+const NO_SNAPSHOT: i64 = -1;
+
 /// Runs the verb.
 pub async fn run(verb: TableVerb) -> Result<ExitCode, Failure> {
     match verb {
@@ -94,10 +97,13 @@ fn show(answer: &Value) {
     }
     let location = text(&answer["metadata-location"]);
     table.row(["metadata-location".to_owned(), location]);
-    let snapshot = text(&metadata["current-snapshot-id"]);
+    let snapshot = match &metadata["current-snapshot-id"] {
+        id if *id == NO_SNAPSHOT => text(&Value::Null),
+        id => text(id),
+    };
     table.row(["current-snapshot-id".to_owned(), snapshot]);
     add_properties(&mut table, &metadata["properties"]);
-    table.print();
+    table.print_whole();
 
     let is_current = |schema: &&Value| schema["schema-id"] == metadata["current-schema-id"];
     let schemas = metadata["schemas"].as_array();
@@ -105,12 +111,45 @@ fn show(answer: &Value) {
     let fields = schema.and_then(|schema| schema["fields"].as_array());
     let mut table = Table::new(&["column", "type", "required"]);
     for field in fields.into_iter().flatten() {
-        let kind = match &field["type"] {
-            Value::Object(nested) => nested.get("type").map_or_else(String::new, text),
-            plain => text(plain),
-        };
-        table.row([text(&field["name"]), kind, text(&field["required"])]);
+        table.row([
+            text(&field["name"]),
+            shown_type(&field["type"]),
+            text(&field["required"]),
+        ]);
     }
     out::line("");
     table.print();
+}
+
+/// A type as Iceberg writes it: `list<string>`, `map<string, long>`, `struct<x: double, y: double>`.
+fn shown_type(kind: &Value) -> String {
+    let part = |name: &str| shown_type(&kind[name]);
+    match kind["type"].as_str() {
+        Some("list") => format!("list<{}>", part("element")),
+        Some("map") => format!("map<{}, {}>", part("key"), part("value")),
+        Some("struct") => {
+            let fields = kind["fields"].as_array().into_iter().flatten();
+            let fields = fields
+                .map(|field| format!("{}: {}", text(&field["name"]), shown_type(&field["type"])));
+            format!("struct<{}>", fields.collect::<Vec<_>>().join(", "))
+        }
+        _ => text(kind),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nested_type_is_shown_with_what_is_in_it() {
+        let point = json!({"type": "struct", "fields": [
+            {"name": "x", "type": "double"},
+            {"name": "tags", "type": {"type": "list", "element": "string"}},
+        ]});
+        let places = json!({"type": "map", "key": "string", "value": point});
+        let shown = "map<string, struct<x: double, tags: list<string>>>";
+        assert_eq!(shown_type(&places), shown);
+        assert_eq!(shown_type(&json!("decimal(10,2)")), "decimal(10,2)");
+    }
 }
