@@ -1,7 +1,7 @@
 //! Where things stand: keys made from names, and the guards that make them hold under the lock.
 
 use anabranch_partition::{Reason, Refusal, Stop, Subject, View};
-use anabranch_store::{BranchId, Class, Entry, Key, PartitionId, Read};
+use anabranch_store::{BranchId, Class, Entry, Key, ObjectId, PartitionId, Read};
 use serde::{Deserialize, Serialize};
 
 use crate::name::{LEVEL_SEPARATOR, Namespace};
@@ -130,14 +130,25 @@ pub(crate) fn noun(subject: Subject) -> &'static str {
     }
 }
 
-/// What kind of thing an entry is, for messages.
+/// The key of the mark that the files of a dropped table are being removed.
+pub(crate) fn purge_key(table: ObjectId) -> Key {
+    Key {
+        partition: PartitionId::ROOT,
+        branch: BranchId::MAIN,
+        scope: String::new(),
+        class: Class::Purge,
+        name: table.0.to_string(),
+    }
+}
+
+/// What a table or view excludes by its name, for messages.
 pub(crate) fn subject_of(entry: &Entry) -> Subject {
     use anabranch_store::Kind;
     match entry.kind {
         Kind::Metalake => Subject::Metalake,
         Kind::Catalog => Subject::Catalog,
         Kind::Namespace => Subject::Namespace,
-        Kind::IcebergTable => Subject::Table,
+        Kind::IcebergTable | Kind::Purge => Subject::Table,
         Kind::IcebergView => Subject::View,
     }
 }

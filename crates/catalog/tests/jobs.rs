@@ -8,17 +8,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use anabranch_catalog::Limits;
-use anabranch_files::{Fault as FileFault, FaultCall, FileErrorKind};
-use anabranch_store::fault::When;
+use anabranch_files::{Fault as FileFault, FaultCall, FaultGate, FileErrorKind};
+use anabranch_partition::Reason;
+use anabranch_store::fault::{Fault, When};
 use anabranch_store::{Store, StoreError};
 
-use support::{Server, append, caller, request, table};
+use support::{Server, append, caller, new_table, reason, request, table};
 
 on_every_engine![
     a_purge_removes_the_files_once_nothing_retained_reads_them,
     a_purge_waits_for_retained_versions,
     a_purge_goes_on_after_a_crash,
     a_purge_leaves_the_place_of_another_table_alone,
+    nothing_is_registered_where_a_purge_removes_files,
+    a_table_made_inside_while_a_purge_runs_keeps_its_files,
+    a_document_that_is_lost_under_a_living_server_is_found,
     a_drop_without_purge_keeps_the_files_for_ever,
     what_a_failed_commit_left_is_swept,
     what_a_failed_create_left_is_forgotten,
@@ -140,6 +144,82 @@ async fn a_purge_leaves_the_place_of_another_table_alone(store: Arc<dyn Store>, 
     server.healthy().await;
 }
 
+async fn nothing_is_registered_where_a_purge_removes_files(store: Arc<dyn Store>, folder: &Path) {
+    let server = Server::with(&store, folder, at_once());
+    server.begin().await;
+    server.catalog.ensure_jobs().await.unwrap();
+    let files = table_with_data(&server, "t").await;
+    let last = server.set("t", "a", "1").await.unwrap();
+    server.drop_table("t", true).await.unwrap();
+    let gate = FaultGate::default();
+    server
+        .file_faults
+        .on_next(FaultCall::Delete, FileFault::HoldBefore(gate.clone()));
+    let purge = work_until(&server, || !files.exists());
+    let register = async {
+        gate.arrived().await;
+        let other = Server::over(&store, folder);
+        let again = table(&["db"], "again");
+        let document = &last.pointer.metadata_location;
+        let (who, lake) = (caller(), &other.lake);
+        let registered = other
+            .catalog
+            .register_table(&who, lake, again, document, false);
+        let registered = registered.await;
+        gate.open();
+        registered
+    };
+    let ((), registered) = tokio::join!(purge, register);
+    assert_eq!(reason(&registered), Some(Reason::Conflict));
+    server.healthy().await;
+}
+
+async fn a_table_made_inside_while_a_purge_runs_keeps_its_files(
+    store: Arc<dyn Store>,
+    folder: &Path,
+) {
+    let server = Server::with(&store, folder, at_once());
+    server.begin().await;
+    server.catalog.ensure_jobs().await.unwrap();
+    let files = table_with_data(&server, "t").await;
+    server.drop_table("t", true).await.unwrap();
+    let gate = FaultGate::default();
+    server
+        .file_faults
+        .on_next(FaultCall::Delete, FileFault::HoldBefore(gate.clone()));
+    let purge = work_until(&server, || !files.join("data/1.parquet").exists());
+    let create = async {
+        gate.arrived().await;
+        let other = Server::over(&store, folder);
+        let mut new = new_table(table(&["db"], "inner"));
+        new.location = Some(format!("file://{}/inner", files.display()));
+        let created = other
+            .catalog
+            .create_table(&caller(), &other.lake, new)
+            .await;
+        gate.open();
+        created.unwrap();
+    };
+    tokio::join!(purge, create);
+    server.catalog.run_due_task("worker").await.unwrap();
+    assert!(server.set("inner", "a", "1").await.is_ok());
+    server.healthy().await;
+}
+
+async fn a_document_that_is_lost_under_a_living_server_is_found(
+    store: Arc<dyn Store>,
+    folder: &Path,
+) {
+    let server = Server::over(&store, folder);
+    server.begin().await;
+    server.create("t").await.unwrap();
+    server.healthy().await;
+    std::fs::remove_file(&server.metadata_files()[0]).unwrap();
+    let found = server.catalog.doctor(true).await.unwrap();
+    let invariants: Vec<_> = found.iter().map(|one| one.invariant).collect();
+    assert_eq!(invariants, ["metadata-document-is-readable"]);
+}
+
 async fn a_drop_without_purge_keeps_the_files_for_ever(store: Arc<dyn Store>, folder: &Path) {
     let server = Server::with(&store, folder, at_once());
     server.begin().await;
@@ -206,24 +286,47 @@ async fn what_a_failed_create_left_is_forgotten(store: Arc<dyn Store>, folder: &
 }
 
 async fn a_create_ends_its_note(store: Arc<dyn Store>, folder: &Path) {
-    let server = Server::over(&store, folder);
+    let limits = Limits {
+        sweep_grace: Duration::from_millis(500),
+        ..Limits::default()
+    };
+    let server = Server::with(&store, folder, limits);
     server.begin().await;
     server.create("t").await.unwrap();
-    let leased = store.lease_task(&["forget"], "anybody", 0).await.unwrap();
-    assert_eq!(leased, None);
     // Also if the answer to its COMMIT is lost.
-    let lost = anabranch_store::fault::Fault::LostAnswer;
-    server.faults.at("commit", When::After, 1, lost);
+    server
+        .faults
+        .at("commit", When::After, 1, Fault::LostAnswer);
     server.create("u").await.unwrap();
-    server.healthy().await;
     // And not if the store can't take the note: then nothing is created.
     let error = StoreError::Unavailable {
         detail: "injected".to_owned(),
     };
-    let fault = anabranch_store::fault::Fault::Error(error);
-    server.faults.at("ensure_task", When::Before, 1, fault);
+    server
+        .faults
+        .at("ensure_task", When::Before, 1, Fault::Error(error));
     assert!(server.create("v").await.is_err());
     assert_eq!(server.metadata_files().len(), 2);
+    // A note that is left comes due like that of a creation that never was.
+    let left = Server::with(&store, folder, server.catalog.limits().clone());
+    let hold = left.faults.pause("begin", When::Before, 1);
+    let doomed = tokio::spawn(async move { left.create("w").await });
+    hold.arrived().await;
+    doomed.abort();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let mut reports = Vec::new();
+    while reports.is_empty() {
+        reports.extend(server.catalog.run_due_task("worker").await.unwrap());
+        assert!(Instant::now() < deadline);
+    }
+    reports.extend(server.catalog.run_due_task("worker").await.unwrap());
+    assert_eq!(
+        reports.len(),
+        1,
+        "one note was left, not three: {reports:?}"
+    );
+    assert_eq!(server.metadata_files().len(), 2);
+    server.healthy().await;
 }
 
 async fn a_sweep_leaves_everything_that_is_named(store: Arc<dyn Store>, folder: &Path) {

@@ -170,7 +170,8 @@ pub(crate) const INVARIANTS: &[Invariant] = &[
         name: "class-fits-kind",
         sql: "SELECT 'entry ' || name || ' in partition ' || CAST(partition AS text) \
                   || ' has class ' || CAST(class AS text) || ' and kind ' || CAST(kind AS text) \
-              FROM current WHERE (class = 1) <> (kind IN (1, 2, 3)) OR class NOT IN (1, 2)",
+              FROM current WHERE (class = 1) <> (kind IN (1, 2, 3)) \
+                  OR (class = 3) <> (kind = 20) OR class NOT IN (1, 2, 3)",
     },
     Invariant {
         name: "horizon-within-the-clock",

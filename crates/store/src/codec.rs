@@ -19,6 +19,7 @@ pub(crate) fn class(number: i64) -> Result<Class, StoreError> {
     match number {
         1 => Ok(Class::Container),
         2 => Ok(Class::Table),
+        3 => Ok(Class::Purge),
         other => Err(unreadable("class", other)),
     }
 }
@@ -30,6 +31,7 @@ pub(crate) fn kind(number: i64) -> Result<Kind, StoreError> {
         3 => Ok(Kind::Namespace),
         10 => Ok(Kind::IcebergTable),
         11 => Ok(Kind::IcebergView),
+        20 => Ok(Kind::Purge),
         other => Err(unreadable("kind", other)),
     }
 }

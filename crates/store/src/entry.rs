@@ -47,6 +47,8 @@ pub enum Class {
     Container = 1,
     /// Tables and views of every format.
     Table = 2,
+    /// Places whose files are being removed.
+    Purge = 3,
 }
 
 /// What an entry is. The numbers are stored: they may only grow.
@@ -63,6 +65,8 @@ pub enum Kind {
     IcebergTable = 10,
     /// An Iceberg view.
     IcebergView = 11,
+    /// A place whose files are being removed.
+    Purge = 20,
 }
 
 /// Where an entry stands.

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use anabranch_files::Location;
 use anabranch_partition::{Command, Context, Stop, Subject, View};
 use anabranch_store::{Kind, ObjectId, PartitionId, Read, StoreTime, TaskId};
 
+use crate::command::mark_purge::{guard_against_purge, marks_read};
 use crate::place::{Container, guard_scope, scope_key, table_key};
 
 /// What the change was prepared on.
@@ -46,6 +48,8 @@ pub(crate) struct CommitPointers {
     /// Further keys under which the outcome is found again, with the request's digest.
     pub(crate) derived: Vec<String>,
     pub(crate) fingerprint: String,
+    /// Places with files that are there already and that this makes tables of.
+    pub(crate) adopted: Vec<Location>,
     /// The task that would remove the files of this creation, which it ends.
     pub(crate) forget: Option<TaskId>,
     /// From then on the files that were written for this may be swept away as left over.
@@ -58,8 +62,18 @@ impl CommitPointers {
             .changes
             .iter()
             .map(|change| change.database.partition)
+            .chain((!self.adopted.is_empty()).then_some(PartitionId::ROOT))
             .collect();
         partitions.into_iter().collect()
+    }
+}
+
+impl CommitPointers {
+    /// Whether an adopted place and a marked one overlap; what can't be parsed might.
+    fn meets(&self, marked: &str) -> bool {
+        Location::parse(marked).map_or(true, |marked| {
+            self.adopted.iter().any(|adopted| adopted.overlaps(&marked))
+        })
     }
 }
 
@@ -77,19 +91,29 @@ impl Command for CommitPointers {
             reads.insert(table_key(partition, &change.scope, &change.name));
             reads.extend(scope_key(partition, &change.scope));
         }
-        let containers = self.partitions().into_iter().map(Read::Container);
+        let databases: BTreeSet<PartitionId> = self
+            .changes
+            .iter()
+            .map(|change| change.database.partition)
+            .collect();
+        let containers = databases.into_iter().map(Read::Container);
+        let marks = (!self.adopted.is_empty()).then(marks_read);
         let operations = self.derived.iter().cloned().map(Read::Operation);
         reads
             .into_iter()
             .map(Read::Point)
             .chain(containers)
             .chain(operations)
+            .chain(marks)
             .collect()
     }
 
     fn apply(&self, view: &mut View<'_>, context: &Context<'_>) -> Result<(), Stop> {
         if context.now >= self.valid_until {
             return Err(Stop::Stale);
+        }
+        if !self.adopted.is_empty() {
+            guard_against_purge(view, |marked| self.meets(marked))?;
         }
         for change in &self.changes {
             change.database.guard(view, Subject::Namespace)?;

@@ -27,6 +27,16 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// The server itself, in a background job.
+    pub(crate) fn server() -> Caller {
+        Caller {
+            principal: "anabranch".to_owned(),
+            idempotency_key: None,
+            fingerprint: String::new(),
+            patience: Duration::from_secs(60),
+        }
+    }
+
     pub(crate) fn operation(&self) -> Option<OperationKey> {
         self.idempotency_key.as_ref().map(|key| OperationKey {
             key: format!("key/{key}"),

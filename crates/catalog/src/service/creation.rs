@@ -4,6 +4,8 @@
 //! commit that makes the table ends the task in the same SQL transaction. So a task that comes due
 //! belongs to a creation that never was, and that no commit can complete any more.
 
+use std::collections::HashSet;
+
 use anabranch_files::{Location, StorageSettings};
 use anabranch_partition::RunError;
 use anabranch_store::{StoreTime, Task, TaskId};
@@ -63,18 +65,27 @@ impl Core {
         })
     }
 
-    /// Removes the files; answers how many locations there were.
+    /// Removes the files, unless something names them all the same; answers how many there were.
     pub(crate) async fn forget(
         &self,
         left: &LeftOver,
         settings: &StorageSettings,
     ) -> Result<usize, CatalogError> {
         let files = self.files.with_settings(settings);
+        let inventory = self.inventory().await?;
+        let named: HashSet<String> = inventory
+            .iter()
+            .filter_map(|held| Location::parse(&held.pointer.metadata_location).ok())
+            .map(|location| location.canonical())
+            .collect();
         for location in left
             .locations
             .iter()
             .filter_map(|text| Location::parse(text).ok())
         {
+            if named.contains(&location.canonical()) {
+                continue;
+            }
             let deleted = files.delete(&location).await;
             deleted.map_err(|error| CatalogError::unreadable(&error))?;
         }

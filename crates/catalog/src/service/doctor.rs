@@ -52,7 +52,7 @@ impl Catalog {
             })
         };
         let location = &held.pointer.metadata_location;
-        let document = match self.core.document(location, settings).await {
+        let document = match self.core.stored_document(location, settings).await {
             Ok(document) => document,
             Err(error) => return violation("metadata-document-is-readable", error.to_string()),
         };

@@ -87,4 +87,17 @@ impl Core {
             LoadError::Parse(error) => CatalogError::damaged(error),
         })
     }
+    /// The document at a location as the files have it now, past the memory.
+    pub(crate) async fn stored_document(
+        &self,
+        location: &str,
+        settings: &StorageSettings,
+    ) -> Result<Document, CatalogError> {
+        let location = Location::parse(location)
+            .map_err(|error| Refusal::invalid(format!("`metadata-location`: {error}")))?;
+        let files = self.files.with_settings(settings);
+        let bytes = files.get(&location, self.limits.document_bytes).await;
+        let bytes = bytes.map_err(|error| CatalogError::unreadable(&error))?;
+        Ok(Document::unread(bytes))
+    }
 }

@@ -1,13 +1,19 @@
 //! Removes the files of purged tables, once nothing that is kept can read them.
 
 use anabranch_files::{Location, StorageSettings};
-use anabranch_store::{Answer, Read};
+use anabranch_store::{Answer, ObjectId, PartitionId, Read};
+use futures::StreamExt;
 
 use crate::body::{self, CatalogBody};
-use crate::command::Purge;
+use crate::command::{MarkPurge, Purge};
 use crate::error::CatalogError;
 use crate::place::Container;
 use crate::service::Core;
+use crate::service::caller::Caller;
+use crate::service::inventory::Held;
+
+/// Files that are listed before it is looked up again who uses them.
+const FILES_AT_ONCE: usize = 10_000;
 
 /// What a purge did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +29,11 @@ pub(crate) enum Purged {
 
 impl Core {
     /// Deletes what lies below the location of a dropped table. Every run begins anew, so a crash
-    /// in between costs nothing. Files that lie in the place of another table, standing or
-    /// retained, stay.
+    /// in between costs nothing. Files in the place of another table, standing or retained, stay.
+    ///
+    /// The place is marked first: from then on nobody can register what lies there. Files are
+    /// listed before it is looked up who uses them: what a table brings that is created later
+    /// isn't among them.
     pub(crate) async fn purge(&self, task: &Purge) -> Result<Purged, CatalogError> {
         let Some(settings) = self.settings_of(&task.catalog).await? else {
             return Ok(Purged::Left);
@@ -32,31 +41,78 @@ impl Core {
         let Ok(location) = Location::parse(&task.location) else {
             return Ok(Purged::Left);
         };
-        let mut others = Vec::new();
-        for held in self.inventory().await? {
-            if held.object == task.object && !held.stands {
-                return Ok(Purged::Retained);
-            }
-            for used in [&held.pointer.location, &held.pointer.metadata_location] {
-                others.extend(Location::parse(used));
-            }
+        let retains = |held: &Held| held.object == task.object && !held.stands;
+        if self.inventory().await?.iter().any(retains) {
+            return Ok(Purged::Retained);
         }
-        if others.iter().any(|other| location.is_within(other)) {
-            return Ok(Purged::Left);
-        }
-        let inside: Vec<Location> = others
-            .into_iter()
-            .filter(|other| other.is_within(&location))
-            .collect();
-        let keep = move |path: &str| {
-            Location::parse(path).map_or(true, |file| {
-                inside.iter().any(|other| file.is_within(other))
-            })
+        self.mark(task, Some(task.location.clone())).await?;
+        let purged = self.remove_files(&location, &settings).await?;
+        self.mark(task, None).await?;
+        Ok(purged)
+    }
+
+    async fn mark(&self, task: &Purge, location: Option<String>) -> Result<(), CatalogError> {
+        let command = MarkPurge {
+            table: task.object,
+            mark: ObjectId::new(rand::random()),
+            location,
         };
-        let files = self.files.with_settings(&settings);
-        let report = files.delete_under(&location, keep).await;
-        let report = report.map_err(|error| CatalogError::unreadable(&error))?;
-        Ok(Purged::Done(report.deleted))
+        let partitions = vec![PartitionId::ROOT];
+        self.run(&Caller::server(), partitions, command).await?;
+        Ok(())
+    }
+
+    async fn remove_files(
+        &self,
+        location: &Location,
+        settings: &StorageSettings,
+    ) -> Result<Purged, CatalogError> {
+        let files = self.files.with_settings(settings);
+        let mut used: Vec<Location> = Vec::new();
+        let mut removed = 0;
+        loop {
+            let listed = self.list_unused(location, settings, &used).await?;
+            used = places(&self.inventory().await?);
+            used.retain(|place| place.overlaps(location));
+            if used.iter().any(|place| location.is_within(place)) {
+                return Ok(Purged::Left);
+            }
+            if listed.is_empty() {
+                break;
+            }
+            for file in listed {
+                if !used.iter().any(|place| file.is_within(place)) {
+                    let deleted = files.delete(&file).await;
+                    deleted.map_err(|error| CatalogError::unreadable(&error))?;
+                    removed += 1;
+                }
+            }
+        }
+        // What is left are empty folders, and files of others.
+        let tidied = files.delete_under(location, |_| true).await;
+        tidied.map_err(|error| CatalogError::unreadable(&error))?;
+        Ok(Purged::Done(removed))
+    }
+
+    /// The next files below a location that lie in none of the used places.
+    async fn list_unused(
+        &self,
+        location: &Location,
+        settings: &StorageSettings,
+        used: &[Location],
+    ) -> Result<Vec<Location>, CatalogError> {
+        let mut listed = Vec::new();
+        let mut listing = self.files.with_settings(settings).list(location);
+        while let Some(file) = listing.next().await {
+            let file = file.map_err(|error| CatalogError::unreadable(&error))?;
+            if !used.iter().any(|place| file.location.is_within(place)) {
+                listed.push(file.location);
+            }
+            if listed.len() == FILES_AT_ONCE {
+                break;
+            }
+        }
+        Ok(listed)
     }
 
     /// How the files of a catalog are reached; `None` if it is gone.
@@ -74,4 +130,14 @@ impl Core {
         let catalog: CatalogBody = body::read(entry)?;
         Ok(StorageSettings::from_properties(&catalog.properties).ok())
     }
+}
+
+/// The locations and documents of tables and views.
+fn places(inventory: &[Held]) -> Vec<Location> {
+    let named = inventory
+        .iter()
+        .flat_map(|held| [&held.pointer.location, &held.pointer.metadata_location]);
+    named
+        .filter_map(|text| Location::parse(text).ok())
+        .collect()
 }

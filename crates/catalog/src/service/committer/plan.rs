@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use anabranch_files::Location;
 use anabranch_partition::Refusal;
 use anabranch_store::{Kind, ObjectId, Resolved, StoreTime};
 use futures::FutureExt;
@@ -19,7 +20,7 @@ use crate::place::{no_namespace, not_found};
 use crate::service::creation::Creation;
 use crate::service::lookup::{FoundCatalog, found_catalog, found_database, table_path};
 use crate::service::pointers::PointerKind;
-use crate::service::prepare::{Ground, NewFile, Prepared, Standing, derived_keys, prepare};
+use crate::service::prepare::{Edit, Ground, NewFile, Prepared, Standing, derived_keys, prepare};
 
 /// What a job's names resolved to.
 pub(super) struct Ready {
@@ -61,6 +62,23 @@ impl Planned {
             derived,
             note,
         }
+    }
+
+    /// Places with files that are there already and that this makes tables of.
+    pub(super) fn adopted(&self) -> Vec<Location> {
+        let edits = self.ready.job.edits.iter();
+        let places = edits.filter_map(|edit| match &edit.edit {
+            Edit::Register {
+                location,
+                metadata_location,
+                ..
+            } => Some([location, metadata_location]),
+            _ => None,
+        });
+        places
+            .flatten()
+            .filter_map(|text| Location::parse(text).ok())
+            .collect()
     }
 
     /// The files that have to be stored before the commit.

@@ -57,6 +57,7 @@ impl Committer {
         let changes = planned.prepared.iter().map(|one| one.change.clone());
         CommitPointers {
             changes: changes.collect(),
+            adopted: planned.adopted(),
             derived: planned.derived.clone(),
             fingerprint: planned.ready.job.caller.fingerprint.clone(),
             forget: planned.note.as_ref().map(|note| note.task),
