@@ -64,10 +64,14 @@ fn parse<T: DeserializeOwned>(raw: &[u8]) -> Result<T, Fault> {
         )));
     }
     let mut deserializer = serde_json::Deserializer::from_slice(raw);
+    let is_object = raw.trim_ascii_start().starts_with(b"{");
     let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
         let cause = error.into_inner();
         match (cause.classify(), path.as_str()) {
+            (serde_json::error::Category::Data, ".") if !is_object => {
+                Fault::invalid("the body does not fit: send a JSON object")
+            }
             (serde_json::error::Category::Data, ".") => {
                 Fault::invalid(format!("the body does not fit: {cause}"))
             }
@@ -124,6 +128,10 @@ mod tests {
         let fault = parse::<Outer>(br#"{"inner":[{"count":1},{"count":"two"}]}"#);
         let message = fault.expect_err("a text is no number").message;
         assert!(message.contains("`inner[1].count`"), "{message}");
+        for body in ["[]", "7", "null"] {
+            let message = parse::<Outer>(body.as_bytes()).expect_err(body).message;
+            assert!(message.contains("send a JSON object"), "{message}");
+        }
         let outer = parse::<Outer>(br#"{"inner":[{"count":1}]}"#).expect("fits");
         assert_eq!(outer.inner[0].count, 1);
     }

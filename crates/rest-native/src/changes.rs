@@ -8,7 +8,7 @@ use anabranch_catalog::DEFAULT_METALAKE;
 use anabranch_files::StorageSettings;
 use anabranch_http::{Json, Query, RequestContext};
 use anabranch_partition::{Cursor, Refusal};
-use anabranch_store::{Action, Change, Class, Kind, PartitionId, Path};
+use anabranch_store::{Action, Answer, Change, Class, Kind, PartitionId, Path, Read};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -167,8 +167,12 @@ async fn follow(
 }
 
 async fn partition(native: &Shared, text: &str) -> Result<PartitionId, ApiError> {
-    if let Ok(id) = text.parse() {
-        return Ok(PartitionId(id));
+    if let Ok(id) = text.parse().map(PartitionId) {
+        let read = [Read::Partition(id)];
+        return match native.catalog.partitions().read(&read).await?.as_slice() {
+            [Answer::Partition(Some(_))] => Ok(id),
+            _ => Err(ApiError::not_found(format!("there is no partition {text}"))),
+        };
     }
     let name = ObjectName::parse(text).map_err(Refusal::invalid)?;
     let parts: Option<Vec<&String>> = name

@@ -18,7 +18,7 @@ pub(crate) struct OperationAnswer {
     key: String,
     /// `STARTED` or `DONE`.
     state: &'static str,
-    /// The status that it was answered with on `/v1`; absent while it isn't done.
+    /// 200 if it was applied, else the status of its error on `/v1`; absent while it isn't done.
     status: Option<u16>,
     /// Its outcome, or the error.
     #[schema(value_type = Option<Object>)]

@@ -252,6 +252,8 @@ async fn changes_hold_no_secrets_and_can_be_asked_for_by_name() {
     assert_eq!(below["changes"], json!([]));
     let unknown = bench.get("/v1/changes?partition=lake.nothing").await;
     assert_eq!(unknown.code(), (404, "NOT_FOUND".into()));
+    let unknown = bench.get("/v1/changes?partition=7").await;
+    assert_eq!(unknown.code(), (404, "NOT_FOUND".into()));
     for query in [
         "after=nonsense",
         "limit=0",

@@ -3,8 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The first line says where the server listens; the rest is for copying.
-pub fn greeting(listening: SocketAddr, warehouse: &str, store: &str) -> String {
+/// `lake` is where the first catalog lies, if it is still there.
+pub fn greeting(listening: SocketAddr, lake: Option<&str>, store: &str) -> String {
     let here = reachable(listening);
+    let warehouse = lake.unwrap_or("renamed or dropped; see `anabranch catalog list`");
     format!(
         "anabranch listening on http://{listening}
 
@@ -46,7 +48,7 @@ mod tests {
 
     #[test]
     fn the_first_line_names_the_real_address_and_the_snippets_one_that_works() {
-        let text = greeting(([0, 0, 0, 0], 8181).into(), "file:///w", "sqlite:x");
+        let text = greeting(([0, 0, 0, 0], 8181).into(), Some("file:///w"), "sqlite:x");
         let first = text.lines().next();
         assert_eq!(first, Some("anabranch listening on http://0.0.0.0:8181"));
         assert!(text.contains("ENDPOINT 'http://127.0.0.1:8181/iceberg'"));

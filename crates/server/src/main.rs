@@ -12,6 +12,7 @@ mod config;
 mod failure;
 mod greeting;
 mod jobs;
+mod lake;
 mod logging;
 mod measures;
 mod open;

@@ -4,8 +4,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anabranch_catalog::{Caller, Catalog, CatalogError, CatalogInfo, NewCatalog, Warehouse};
-use anabranch_files::Location;
+use anabranch_catalog::Catalog;
 use anabranch_http::{RequestLimits, ServeLimits, Shapes, Stack};
 use anabranch_rest_native::{ALWAYS_ADMITTED, LONG_POLLS, Native};
 use axum::Router;
@@ -18,13 +17,8 @@ use crate::config::{Config, SettingFlags};
 use crate::failure::Failure;
 use crate::open::{self, Purpose};
 use crate::stop::StopSignals;
-use crate::{clock, greeting, jobs, logging, measures, out};
+use crate::{clock, greeting, jobs, lake, logging, measures, out};
 
-/// The catalog that every store has from the first start on.
-const FIRST_CATALOG: &str = "lake";
-/// In whose name the server itself changes things.
-const OURSELVES: &str = "anabranch";
-const PATIENCE: Duration = Duration::from_secs(30);
 /// What a stopping server adds to the request timeout before it gives running requests up.
 const GRACE_MARGIN: Duration = Duration::from_secs(5);
 
@@ -41,7 +35,7 @@ pub async fn serve(flags: &SettingFlags) -> Result<ExitCode, Failure> {
     clock::check(store.as_ref()).await?;
     let engine = store.engine();
     let catalog = open::catalog(&config, store);
-    let lake = first_catalog(&config, &catalog).await?;
+    let lake = lake::find_or_make(&config, &catalog).await?;
 
     let stopping = CancellationToken::new();
     let server = format!("{}-{}", std::process::id(), Uuid::new_v4().simple());
@@ -57,7 +51,7 @@ pub async fn serve(flags: &SettingFlags) -> Result<ExitCode, Failure> {
     ];
     out::text(&greeting::greeting(
         listening,
-        &lake.location,
+        lake.as_ref().map(|lake| lake.location.as_str()),
         &config.shown_store(),
     ));
     for warning in config.warnings() {
@@ -136,56 +130,6 @@ fn local_address(listener: &TcpListener) -> Result<SocketAddr, Failure> {
     listener.local_addr().map_err(failed)
 }
 
-/// The first catalog, made if it isn't there.
-async fn first_catalog(config: &Config, catalog: &Catalog) -> Result<CatalogInfo, Failure> {
-    let failed = |error: CatalogError| {
-        Failure::setup(format!(
-            "{}: the catalog `{FIRST_CATALOG}` can't be made: {error}",
-            config.shown_store()
-        ))
-    };
-    let warehouse = Warehouse::parse(FIRST_CATALOG).map_err(|refusal| failed(refusal.into()))?;
-    let new = NewCatalog {
-        warehouse,
-        location: config.warehouse.clone(),
-        properties: Default::default(),
-    };
-    let found = match catalog.load_catalog(&new.warehouse).await {
-        Err(error) if error.refusal().is_some() => {
-            let ourselves = Caller {
-                principal: OURSELVES.to_owned(),
-                idempotency_key: None,
-                fingerprint: String::new(),
-                patience: PATIENCE,
-            };
-            catalog.ensure_catalog(&ourselves, &new).await
-        }
-        found => found,
-    };
-    let lake = found.map_err(failed)?;
-    let place = |text: &str| {
-        Location::parse(text)
-            .map(|location| location.canonical())
-            .ok()
-    };
-    if place(&lake.location) == place(&config.warehouse) {
-        return Ok(lake);
-    }
-    if config.warehouse_is_chosen {
-        return Err(Failure::setup(format!(
-            "the setting `warehouse` is {}, but the catalog `{FIRST_CATALOG}` lies at {} since its \
-             first start: leave the setting out, or create another catalog there with `anabranch \
-             catalog create`",
-            config.warehouse, lake.location
-        )));
-    }
-    tracing::warn!(
-        location = lake.location,
-        "the catalog `lake` does not lie in this data folder; was the folder moved?"
-    );
-    Ok(lake)
-}
-
 fn stack(config: &Config) -> Stack {
     let limits = RequestLimits {
         timeout: config.request_timeout,
@@ -207,7 +151,7 @@ fn routes(
     stopping: &CancellationToken,
 ) -> Router {
     let iceberg = anabranch_rest_iceberg::Settings {
-        default_warehouse: FIRST_CATALOG.to_owned(),
+        default_warehouse: lake::NAME.to_owned(),
         idempotency_key_lifetime: config.idempotency_lifetime,
     };
     let native = Native {

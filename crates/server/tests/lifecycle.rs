@@ -62,6 +62,21 @@ fn the_lake_stays_where_its_first_start_put_it() {
 }
 
 #[tokio::test]
+async fn a_lake_that_was_renamed_does_not_come_back() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let renamed = json!({"name": "sea"});
+    let answer = server.call(Method::PATCH, "/v1/catalogs/lake", Some(renamed));
+    assert_eq!(answer.await.0, 204);
+    server.stop();
+    let server = place.serve(&[]);
+    let catalogs = server.get("/v1/catalogs").await["catalogs"].clone();
+    assert_eq!(catalogs.as_array().map(Vec::len), Some(1));
+    assert_eq!(catalogs[0]["name"], "sea");
+    assert!(server.stop_and_read().contains("anabranch catalog list"));
+}
+
+#[tokio::test]
 async fn a_stop_answers_who_waits_for_news_and_ends_well() {
     let place = Place::new();
     let mut server = place.serve(&[]);
