@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anabranch_store::{
     At, CommitId, Entry, Key, OperationRecord, OperationState, PartitionId, PartitionRow, Read,
@@ -52,7 +52,10 @@ pub(crate) async fn attempt(
     submissions: &[Submission],
 ) -> End {
     let wanted: Vec<PartitionId> = partitions.iter().copied().collect();
-    let mut transaction = match store.begin(&wanted).await {
+    let waiting = Instant::now();
+    let begun = store.begin(&wanted).await;
+    metrics::histogram!("anabranch_lock_wait_seconds").record(waiting.elapsed().as_secs_f64());
+    let mut transaction = match begun {
         Ok(transaction) => transaction,
         Err(error) => return error.into(),
     };
@@ -338,8 +341,8 @@ impl Run {
                 End::Done(replies)
             }
             Err(StoreError::Unknown { detail }) => {
-                tracing::warn!(detail, "outcome of a commit is unknown");
-                metrics::counter!("anabranch_unknown_outcomes_total").increment(1);
+                tracing::warn!(detail, "the answer to a commit is missing");
+                metrics::counter!("anabranch_lost_commit_answers_total").increment(1);
                 End::Unknown {
                     replies,
                     witness: self.writes.witness(),

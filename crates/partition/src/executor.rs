@@ -286,7 +286,10 @@ impl Core {
                     match find_out(self.store.as_ref(), &held, witness, patience).await {
                         Found::Applied => return self.reply_all(batch, replies),
                         Found::NotApplied => lost += 1,
-                        Found::Unresolved => return self.reply_same(batch, RunError::Unknown),
+                        Found::Unresolved => {
+                            metrics::counter!("anabranch_unknown_outcomes_total").increment(1);
+                            return self.reply_same(batch, RunError::Unknown);
+                        }
                     }
                 }
                 End::Unknown { witness: None, .. } => lost += 1,

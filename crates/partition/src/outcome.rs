@@ -11,7 +11,7 @@ use crate::executor::pause;
 pub(crate) enum Found {
     Applied,
     NotApplied,
-    /// The partitions couldn't be taken in time.
+    /// The partitions couldn't be taken in time, or the change log no longer reaches back.
     Unresolved,
 }
 
@@ -28,8 +28,7 @@ pub(crate) async fn find_out(
     let mut tries = 0;
     while started.elapsed() < patience {
         match look(store, held, partition, revision, commit).await {
-            Ok(true) => return Found::Applied,
-            Ok(false) => return Found::NotApplied,
+            Ok(found) => return found,
             Err(error) => tracing::info!(%error, "commit can't be looked up yet"),
         }
         tries += 1;
@@ -44,13 +43,22 @@ async fn look(
     partition: PartitionId,
     revision: Revision,
     commit: CommitId,
-) -> Result<bool, StoreError> {
+) -> Result<Found, StoreError> {
     let mut transaction = store.begin(held).await?;
-    let applied = transaction
+    let rows = transaction.partitions().iter();
+    // Below the horizon an absent commit may as well have been pruned.
+    let log_reaches_back = rows
+        .filter(|row| row.id == partition)
+        .any(|row| row.horizon <= revision);
+    let is_held = transaction
         .holds_commit(partition, revision, commit)
         .await?;
     transaction
         .commit(&WriteSet::empty(CommitId::random()))
         .await?;
-    Ok(applied)
+    Ok(match (is_held, log_reaches_back) {
+        (true, _) => Found::Applied,
+        (false, true) => Found::NotApplied,
+        (false, false) => Found::Unresolved,
+    })
 }

@@ -21,6 +21,8 @@ on_every_engine![
     a_lost_commit_answer_is_found_out_and_applied_once,
     a_lost_commit_request_is_done_again,
     an_outcome_that_cannot_be_looked_up_yet_stays_unknown,
+    a_commit_that_lands_late_is_applied_once,
+    an_outcome_that_was_pruned_stays_unknown,
     a_repeated_key_gets_the_first_answer,
     a_key_for_another_request_is_refused,
     a_refusal_is_repeated_under_its_key,
@@ -34,24 +36,26 @@ async fn every_accepted_command_has_its_own_rising_revision(store: Arc<dyn Store
     let server = Server::over(&store);
     let p = partition(1);
     server.found(p).await;
-    let names: Vec<_> = (0..20).map(|n| key(p, &format!("t{n}"))).collect();
-    let runs = names.iter().enumerate().map(|(n, at)| {
-        let put = Put {
-            at: at.clone(),
-            object: Some(n as u64),
-            body: "1".to_owned(),
-            expect_absent: true,
-        };
-        server.run(vec![p], put)
-    });
-    let mut revisions: Vec<_> = join_all(runs)
-        .await
-        .into_iter()
-        .map(|accepted| accepted.unwrap().revision)
-        .collect();
-    revisions.sort();
-    revisions.dedup();
-    assert_eq!(revisions.len(), 20);
+    let hold = server.faults.pause("begin", When::Before, 1);
+    let first_key = key(p, "first");
+    let blocker = server.put(&first_key, "1");
+    let batch = async {
+        hold.arrived().await;
+        let begun = server.faults.hits("begin", When::Before);
+        let names: Vec<_> = (0..20).map(|n| key(p, &format!("t{n}"))).collect();
+        let puts = join_all(names.iter().map(|at| server.put(at, "1")));
+        let (answers, ()) = tokio::join!(puts, async { hold.resume() });
+        let transactions = server.faults.hits("begin", When::Before) - begun;
+        assert_eq!(transactions, 1, "all of them in one transaction");
+        answers
+    };
+    let (first, answers) = tokio::join!(blocker, batch);
+    let mut last = first.unwrap().revision;
+    for answer in answers {
+        let revision = answer.unwrap().revision;
+        assert!(revision > last, "in the order in which they came");
+        last = revision;
+    }
 }
 
 async fn a_refused_command_leaves_no_trace_in_its_batch(store: Arc<dyn Store>) {
@@ -220,6 +224,48 @@ async fn an_outcome_that_cannot_be_looked_up_yet_stays_unknown(store: Arc<dyn St
         Server::over(&store).body(&counter).await.as_deref(),
         Some("1")
     );
+}
+
+/// The lookup takes the same partitions, so it waits for the straggler or makes it fail. Begun
+/// without them it would find nothing, and the command would be applied twice.
+async fn a_commit_that_lands_late_is_applied_once(store: Arc<dyn Store>) {
+    let server = Server::over(&store);
+    let p = partition(1);
+    server.found(p).await;
+    let counter = key(p, "counter");
+    let straggler = server.faults.straggle_next_commit();
+    let looked_up = server.faults.pause("begin", When::Before, 2);
+    let late = async {
+        looked_up.arrived().await;
+        looked_up.resume();
+        straggler.arrive().await;
+    };
+    let run = server.run(vec![p], Increment(counter.clone()));
+    let (answer, ()) = tokio::join!(run, late);
+    assert_eq!(answer.unwrap().outcome, 1);
+    assert_eq!(server.body(&counter).await.as_deref(), Some("1"));
+}
+
+async fn an_outcome_that_was_pruned_stays_unknown(store: Arc<dyn Store>) {
+    let (server, other) = (Server::over(&store), Server::over(&store));
+    let p = partition(1);
+    server.found(p).await;
+    let counter = key(p, "counter");
+    server
+        .faults
+        .at("commit", When::After, 1, Fault::LostAnswer);
+    let looked_up = server.faults.pause("begin", When::Before, 2);
+    let meanwhile = async {
+        looked_up.arrived().await;
+        other.put(&key(p, "other"), "1").await.unwrap();
+        let nothing = std::time::Duration::ZERO;
+        other.partitions.prune(p, nothing).await.unwrap();
+        looked_up.resume();
+    };
+    let run = server.run(vec![p], Increment(counter.clone()));
+    let (answer, ()) = tokio::join!(run, meanwhile);
+    assert_eq!(answer, Err(RunError::Unknown));
+    assert_eq!(server.body(&counter).await.as_deref(), Some("1"));
 }
 
 async fn a_repeated_key_gets_the_first_answer(store: Arc<dyn Store>) {

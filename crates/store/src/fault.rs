@@ -9,5 +9,5 @@ mod points;
 mod store;
 mod transaction;
 
-pub use points::{Fault, Faults, Pause, When};
+pub use points::{Fault, Faults, Pause, Straggler, When};
 pub use store::FaultStore;

@@ -59,6 +59,33 @@ impl Pause {
     }
 }
 
+/// A COMMIT that is under way for as long as the test wants.
+#[derive(Clone, Debug)]
+pub struct Straggler {
+    let_go: Arc<Semaphore>,
+    ended: Arc<Semaphore>,
+}
+
+impl Straggler {
+    /// Lets the COMMIT arrive, and waits until the engine has dealt with it.
+    pub async fn arrive(&self) {
+        self.let_go.add_permits(1);
+        if let Ok(permit) = self.ended.acquire().await {
+            permit.forget();
+        }
+    }
+
+    pub(super) async fn wait(&self) {
+        if let Ok(permit) = self.let_go.acquire().await {
+            permit.forget();
+        }
+    }
+
+    pub(super) fn end(&self) {
+        self.ended.add_permits(1);
+    }
+}
+
 struct Rule {
     call: &'static str,
     when: When,
@@ -75,6 +102,7 @@ struct Dice {
 struct State {
     rules: Vec<Rule>,
     dice: Option<Dice>,
+    straggler: Option<Straggler>,
     hits: HashMap<(&'static str, When), usize>,
 }
 
@@ -113,6 +141,17 @@ impl Faults {
         Pause(state)
     }
 
+    /// The next commit is sent but doesn't arrive: its caller sees a lost answer at once, and the
+    /// transaction stays open in the engine until the test lets it arrive.
+    pub fn straggle_next_commit(&self) -> Straggler {
+        let straggler = Straggler {
+            let_go: Arc::new(Semaphore::new(0)),
+            ended: Arc::new(Semaphore::new(0)),
+        };
+        self.lock().straggler = Some(straggler.clone());
+        straggler
+    }
+
     /// From now on each point of each call loses its request or answer with this probability.
     pub fn random(&self, seed: u64, probability: f64) {
         self.lock().dice = Some(Dice {
@@ -135,6 +174,10 @@ impl Faults {
     /// How often `call` came to this point.
     pub fn hits(&self, call: &'static str, when: When) -> usize {
         self.lock().hits.get(&(call, when)).copied().unwrap_or(0)
+    }
+
+    pub(super) fn take_straggler(&self) -> Option<Straggler> {
+        self.lock().straggler.take()
     }
 
     pub(super) fn clock_shift(&self) -> i64 {

@@ -137,6 +137,16 @@ impl Transaction for FaultTransaction {
     async fn commit(self: Box<Self>, writes: &WriteSet) -> Result<(), StoreError> {
         let FaultTransaction { inner, faults, .. } = *self;
         let inner = inner.ok_or_else(connection_lost)?;
+        if let Some(straggler) = faults.take_straggler() {
+            let writes = writes.clone();
+            tokio::spawn(async move {
+                straggler.wait().await;
+                // Whatever came of it, nobody is left to be told.
+                let _ = inner.commit(&writes).await;
+                straggler.end();
+            });
+            return Err(unknown());
+        }
         call!(faults, "commit", unknown, inner.commit(writes))
     }
 
