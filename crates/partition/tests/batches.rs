@@ -234,14 +234,22 @@ async fn a_commit_that_lands_late_is_applied_once(store: Arc<dyn Store>) {
     server.found(p).await;
     let counter = key(p, "counter");
     let straggler = server.faults.straggle_next_commit();
-    let looked_up = server.faults.pause("begin", When::Before, 2);
+    // The second transaction looks the commit up; a third one means that it was called absent.
+    let again = server.faults.pause("begin", When::Before, 3);
     let late = async {
-        looked_up.arrived().await;
-        looked_up.resume();
+        let patience = std::time::Duration::from_millis(500);
+        let called_absent = tokio::time::timeout(patience, again.arrived()).await;
+        again.resume();
         straggler.arrive().await;
+        called_absent.is_ok()
     };
     let run = server.run(vec![p], Increment(counter.clone()));
-    let (answer, ()) = tokio::join!(run, late);
+    let (answer, called_absent) = tokio::join!(run, late);
+    let guards_by_writing = store.engine() == "postgres-optimistic";
+    assert_eq!(
+        called_absent, guards_by_writing,
+        "elsewhere the lookup waits"
+    );
     assert_eq!(answer.unwrap().outcome, 1);
     assert_eq!(server.body(&counter).await.as_deref(), Some("1"));
 }
