@@ -6,14 +6,16 @@ mod support;
 use std::path::Path;
 use std::sync::Arc;
 
-use anabranch_catalog::{Caller, TableChange};
+use anabranch_catalog::{Caller, NewCatalog, PointerKind, TableChange, Warehouse};
 use anabranch_files::{Fault as FileFault, FaultCall, FileErrorKind};
 use anabranch_partition::{Reason, RunError, Subject};
 use anabranch_store::fault::{Fault, When};
 use anabranch_store::{Store, StoreError};
 use serde_json::json;
 
-use support::{Server, append, caller, new_table, reason, request, requirement, table, update};
+use support::{
+    Server, append, caller, namespace, new_table, reason, request, requirement, table, update,
+};
 
 on_every_engine![
     a_resent_append_is_answered_with_success_and_applied_once,
@@ -28,6 +30,7 @@ on_every_engine![
     a_second_create_in_the_same_words_is_a_conflict,
     a_keyed_create_is_replayed,
     a_keyed_refusal_is_replayed,
+    every_keyed_mutation_gives_its_first_answer_again,
     an_unknown_commit_keeps_its_files,
     a_commit_whose_file_cannot_be_stored_is_known_not_applied,
 ];
@@ -281,6 +284,88 @@ async fn a_keyed_refusal_is_replayed(store: Arc<dyn Store>, folder: &Path) {
         .create_table(&keyed, &server.lake, new())
         .await;
     assert_eq!(reason(&again), taken);
+}
+
+/// Accepted ones although what they name is gone since, refused ones although it is there now.
+async fn every_keyed_mutation_gives_its_first_answer_again(store: Arc<dyn Store>, folder: &Path) {
+    let server = begin(&store, folder).await;
+    let catalog = &server.catalog;
+    let keyed = |key: &str| Caller {
+        idempotency_key: Some(key.to_owned()),
+        ..request(key)
+    };
+    let (lake, nothing) = (&server.lake, std::collections::BTreeMap::new);
+    let (db, gone) = (namespace(&["db"]), namespace(&["gone"]));
+    let pond = Warehouse::parse("pond").unwrap();
+    let absent = NewCatalog {
+        warehouse: pond.clone(),
+        location: server.location(),
+        properties: nothing(),
+    };
+
+    // Refused for what isn't there yet.
+    let early = keyed("early");
+    let first = catalog
+        .create_namespace(&early, &pond, &db, nothing())
+        .await;
+    assert_eq!(reason(&first), Some(Reason::NotFound(Subject::Catalog)));
+    let early_table = keyed("early table");
+    let in_gone = || new_table(table(&["gone"], "t"));
+    let first = catalog.create_table(&early_table, lake, in_gone()).await;
+    assert_eq!(reason(&first), Some(Reason::NotFound(Subject::Namespace)));
+
+    for _ in 0..2 {
+        catalog.create_catalog(&keyed("c"), &absent).await.unwrap();
+        catalog
+            .create_namespace(&keyed("n"), lake, &gone, nothing())
+            .await
+            .unwrap();
+    }
+    let again = catalog
+        .create_namespace(&early, &pond, &db, nothing())
+        .await;
+    assert_eq!(reason(&again), Some(Reason::NotFound(Subject::Catalog)));
+    let again = catalog.create_table(&early_table, lake, in_gone()).await;
+    assert_eq!(reason(&again), Some(Reason::NotFound(Subject::Namespace)));
+
+    let removal = vec!["absent".to_owned()];
+    for _ in 0..2 {
+        let key = keyed("p");
+        let update =
+            catalog.update_namespace_properties(&key, lake, &gone, removal.clone(), nothing());
+        assert_eq!(update.await.unwrap().value.missing, removal);
+    }
+    for _ in 0..2 {
+        catalog
+            .drop_namespace(&keyed("d"), lake, &gone)
+            .await
+            .unwrap();
+        let kind = PointerKind::Table;
+        let (t, u) = (table(&["db"], "t"), table(&["db"], "u"));
+        catalog
+            .rename_pointer(&keyed("r"), lake, kind, &t, &u)
+            .await
+            .unwrap();
+        catalog
+            .drop_pointer(&keyed("x"), lake, &u, kind, false)
+            .await
+            .unwrap();
+        catalog
+            .rename_catalog(&keyed("cr"), &pond, "pool")
+            .await
+            .unwrap();
+    }
+    let pool = Warehouse::parse("pool").unwrap();
+    for _ in 0..2 {
+        catalog
+            .drop_catalog(&keyed("cd"), &pool, false)
+            .await
+            .unwrap();
+    }
+    let key = keyed("p");
+    let update = catalog.update_namespace_properties(&key, lake, &gone, removal, nothing());
+    assert!(update.await.is_ok(), "its namespace is gone since");
+    server.healthy().await;
 }
 
 async fn an_unknown_commit_keeps_its_files(store: Arc<dyn Store>, folder: &Path) {

@@ -73,12 +73,25 @@ impl Core {
             .await
     }
 
-    /// Records a refusal that was found outside the lock, if the request has a key. `Ok` is an
-    /// earlier, accepted answer that stands under the key.
+    /// The answer to a mutation that was tried. A refusal may have been found before any lock was
+    /// held: under the request's key it is recorded now, unless an earlier answer stands there,
+    /// which is given instead.
+    pub(crate) async fn answer<T: DeserializeOwned>(
+        &self,
+        caller: &Caller,
+        tried: Result<Changed<T>, CatalogError>,
+    ) -> Result<Changed<T>, CatalogError> {
+        match tried {
+            Err(error) => earlier(self.refuse(caller, error).await?),
+            changed => changed,
+        }
+    }
+
+    /// Records a refusal under the request's key, if it has one. `Ok` is an earlier, accepted
+    /// answer that stands under the key.
     pub(crate) async fn refuse(
         &self,
         caller: &Caller,
-        partitions: Vec<PartitionId>,
         error: CatalogError,
     ) -> Result<Accepted<Value>, CatalogError> {
         let Some(refusal) = error.refusal() else {
@@ -90,14 +103,12 @@ impl Core {
         let command = crate::command::Refuse {
             refusal: refusal.clone(),
         };
-        Ok(self.run(caller, partitions, command).await?)
+        Ok(self.run(caller, Vec::new(), command).await?)
     }
 }
 
 /// What an earlier request under the same key was answered.
-pub(crate) fn earlier<T: DeserializeOwned>(
-    accepted: Accepted<Value>,
-) -> Result<Changed<T>, CatalogError> {
+fn earlier<T: DeserializeOwned>(accepted: Accepted<Value>) -> Result<Changed<T>, CatalogError> {
     let revision = reference_revision(accepted.revision);
     match serde_json::from_value(accepted.outcome) {
         Ok(value) => Ok(Changed { value, revision }),

@@ -1,8 +1,8 @@
 //! Pages of names. A token is the last name of the page before, so that what is created or dropped
 //! meanwhile makes no name come twice or be left out.
 
-use anabranch_partition::Refusal;
-use anabranch_store::{Answer, BranchId, Class, Entry, Key, Kind, PartitionId, Read};
+use anabranch_partition::{Refusal, RunError};
+use anabranch_store::{Answer, BranchId, Class, Entry, Key, Kind, PartitionId, Read, Revision};
 
 use crate::error::CatalogError;
 use crate::service::Core;
@@ -62,37 +62,69 @@ pub(crate) struct Shelf {
     pub(crate) kinds: Vec<Kind>,
 }
 
-/// Entries of a page, and the token of the next one.
-pub(crate) type Entries = (Vec<(Key, Entry)>, Option<String>);
+/// What stands on a shelf.
+pub(crate) struct Shelved {
+    pub(crate) entries: Vec<(Key, Entry)>,
+    /// The token of the next page, if there is one.
+    pub(crate) next: Option<String>,
+    /// The state that all entries are of.
+    pub(crate) revision: Revision,
+}
+
+impl Shelf {
+    fn read(&self, after: Option<String>, limit: u32) -> Read {
+        Read::Range {
+            partition: self.partition,
+            branch: BranchId::MAIN,
+            scope: self.scope.clone(),
+            class: self.class,
+            kinds: self.kinds.clone(),
+            after,
+            limit,
+        }
+    }
+}
 
 impl Core {
-    pub(crate) async fn list(&self, shelf: Shelf, page: &Page) -> Result<Entries, CatalogError> {
+    /// A page, or everything: then the first read and those after it are of one revision.
+    pub(crate) async fn list(&self, shelf: Shelf, page: &Page) -> Result<Shelved, CatalogError> {
         let limit = page.limit()?;
-        let mut after = page.after()?;
-        let mut listed = Vec::new();
-        loop {
-            let read = Read::Range {
-                partition: shelf.partition,
-                branch: BranchId::MAIN,
-                scope: shelf.scope.clone(),
-                class: shelf.class,
-                kinds: shelf.kinds.clone(),
-                after: after.clone(),
-                limit,
-            };
-            let Some(Answer::Entries(entries)) = self.partitions.read(&[read]).await?.pop() else {
-                return Ok((listed, None));
-            };
-            let full = entries.len() as u32 == limit;
-            after = entries.last().map(|(key, _)| key.name.clone());
-            listed.extend(entries);
-            if !full {
-                return Ok((listed, None));
-            }
-            if page.token.is_some() {
-                return Ok((listed, after.map(|name| format!("{TOKEN_MARK}{name}"))));
-            }
+        let reads = [
+            Read::Partition(shelf.partition),
+            shelf.read(page.after()?, limit),
+        ];
+        let mut answers = self.partitions.read(&reads).await?;
+        let (Some(Answer::Entries(mut listed)), Some(Answer::Partition(row))) =
+            (answers.pop(), answers.pop())
+        else {
+            return Err(RunError::Failed.into());
+        };
+        let revision = row.map(|row| row.last_revision).unwrap_or_default();
+        let mut rest = listed.len() as u32 == limit;
+        if page.token.is_some() {
+            let last = listed.last().filter(|_| rest);
+            let next = last.map(|(key, _)| format!("{TOKEN_MARK}{}", key.name));
+            return Ok(Shelved {
+                entries: listed,
+                next,
+                revision,
+            });
         }
+        while rest {
+            let after = listed.last().map(|(key, _)| key.name.clone());
+            let read = [shelf.read(after, limit)];
+            let answers = self.partitions.read_at(shelf.partition, revision, &read);
+            let Some(Answer::Entries(further)) = answers.await?.pop() else {
+                return Err(RunError::Failed.into());
+            };
+            rest = further.len() as u32 == limit;
+            listed.extend(further);
+        }
+        Ok(Shelved {
+            entries: listed,
+            next: None,
+            revision,
+        })
     }
 }
 

@@ -11,8 +11,8 @@ use crate::command::{
 };
 use crate::error::CatalogError;
 use crate::name::{Namespace, Warehouse};
-use crate::place::{container_key, nested_key, no_namespace};
-use crate::service::caller::{Caller, Changed, changed, earlier};
+use crate::place::{container_key, nested_key};
+use crate::service::caller::{Caller, Changed, changed};
 use crate::service::listing::{Listing, Page, Shelf};
 use crate::service::lookup::{
     FoundDatabase, found_catalog, found_database, namespace_path, reference_revision,
@@ -46,26 +46,23 @@ impl Catalog {
         let Some(parent) = parent else {
             let catalog = self.core.catalog(warehouse).await?;
             let shelf = container_shelf(catalog.container.partition, String::new());
-            let (entries, next) = self.core.list(shelf, page).await?;
-            let databases = entries
-                .iter()
-                .map(|(key, _)| Namespace::of_database(&key.name));
+            let shelved = self.core.list(shelf, page).await?;
+            let entries = shelved.entries.iter();
+            let databases = entries.map(|(key, _)| Namespace::of_database(&key.name));
             return Ok(Listing {
                 items: databases.collect(),
-                next,
+                next: shelved.next,
                 revision: None,
             });
         };
         let (_, database, _) = self.core.namespace(warehouse, parent).await?;
         let shelf = container_shelf(database.container.partition, parent.scope());
-        let (entries, next) = self.core.list(shelf, page).await?;
+        let shelved = self.core.list(shelf, page).await?;
+        let entries = shelved.entries.iter();
         Ok(Listing {
-            items: entries
-                .iter()
-                .map(|(key, _)| parent.child(&key.name))
-                .collect(),
-            next,
-            revision: Some(reference_revision(database.last_revision)),
+            items: entries.map(|(key, _)| parent.child(&key.name)).collect(),
+            next: shelved.next,
+            revision: Some(reference_revision(shelved.revision)),
         })
     }
 
@@ -92,12 +89,32 @@ impl Catalog {
         namespace: &Namespace,
         properties: Properties,
     ) -> Result<Changed<NamespaceInfo>, CatalogError> {
+        let tried = self.try_create(caller, warehouse, namespace, &properties);
+        let Changed { revision, .. } = self.core.answer(caller, tried.await).await?;
+        let info = NamespaceInfo {
+            namespace: namespace.clone(),
+            properties,
+            revision: revision.clone(),
+        };
+        Ok(Changed {
+            value: info,
+            revision,
+        })
+    }
+
+    async fn try_create(
+        &self,
+        caller: &Caller,
+        warehouse: &Warehouse,
+        namespace: &Namespace,
+        properties: &Properties,
+    ) -> Result<Changed<()>, CatalogError> {
         let resolved = self
             .core
             .resolve_one(namespace_path(warehouse, namespace))
             .await?;
         let catalog = found_catalog(warehouse, &resolved)?;
-        check_properties(&properties)?;
+        check_properties(properties)?;
         if let Some(text) = properties.get(location::LOCATION_PROPERTY) {
             location::allowed(&catalog.body, "properties.location", text)?;
         }
@@ -105,16 +122,8 @@ impl Catalog {
             properties: properties.clone(),
         });
         let accepted = if let Some((scope, name)) = namespace.nested_place() {
-            let database = match found_database(namespace, &resolved) {
-                Ok(database) => database,
-                Err(_) => {
-                    let parent = namespace.parent().unwrap_or_else(|| namespace.clone());
-                    let error = no_namespace(&parent).into();
-                    let partitions = vec![catalog.container.partition];
-                    let earlier = self.core.refuse(caller, partitions, error).await?;
-                    return Ok(created(namespace, properties, &earlier));
-                }
-            };
+            let parent = namespace.parent().unwrap_or_else(|| namespace.clone());
+            let database = found_database(&parent, &resolved)?;
             let command = CreateNested {
                 scope,
                 name: name.to_owned(),
@@ -135,11 +144,21 @@ impl Catalog {
             let partitions = vec![catalog.container.partition];
             self.core.run(caller, partitions, command).await?
         };
-        Ok(created(namespace, properties, &accepted))
+        Ok(changed((), &accepted))
     }
 
     /// Drops an empty namespace.
     pub async fn drop_namespace(
+        &self,
+        caller: &Caller,
+        warehouse: &Warehouse,
+        namespace: &Namespace,
+    ) -> Result<Changed<()>, CatalogError> {
+        let tried = self.try_drop(caller, warehouse, namespace).await;
+        self.core.answer(caller, tried).await
+    }
+
+    async fn try_drop(
         &self,
         caller: &Caller,
         warehouse: &Warehouse,
@@ -150,14 +169,7 @@ impl Catalog {
             .resolve_one(namespace_path(warehouse, namespace))
             .await?;
         let catalog = found_catalog(warehouse, &resolved)?;
-        let database = match found_database(namespace, &resolved) {
-            Ok(database) => database,
-            Err(error) => {
-                let partitions = vec![catalog.container.partition];
-                let earlier = self.core.refuse(caller, partitions, error).await?;
-                return Ok(changed((), &earlier));
-            }
-        };
+        let database = found_database(namespace, &resolved)?;
         let accepted = match namespace.nested_place() {
             Some((scope, name)) => {
                 let partitions = vec![database.container.partition];
@@ -193,6 +205,18 @@ impl Catalog {
         removals: Vec<String>,
         updates: Properties,
     ) -> Result<Changed<PropertiesChanged>, CatalogError> {
+        let tried = self.try_update(caller, warehouse, namespace, removals, updates);
+        self.core.answer(caller, tried.await).await
+    }
+
+    async fn try_update(
+        &self,
+        caller: &Caller,
+        warehouse: &Warehouse,
+        namespace: &Namespace,
+        removals: Vec<String>,
+        updates: Properties,
+    ) -> Result<Changed<PropertiesChanged>, CatalogError> {
         let resolved = self
             .core
             .resolve_one(namespace_path(warehouse, namespace))
@@ -202,13 +226,7 @@ impl Catalog {
         if let Some(text) = updates.get(location::LOCATION_PROPERTY) {
             location::allowed(&catalog.body, "updates.location", text)?;
         }
-        let database = match found_database(namespace, &resolved) {
-            Ok(database) => database,
-            Err(error) => {
-                let partitions = vec![catalog.container.partition];
-                return earlier(self.core.refuse(caller, partitions, error).await?);
-            }
-        };
+        let database = found_database(namespace, &resolved)?;
         let command = set_properties(namespace, catalog.container, database, removals, updates);
         let partitions = vec![command.holder.partition];
         let mut accepted = self.core.run(caller, partitions, command).await?;
@@ -251,20 +269,6 @@ fn container_shelf(partition: PartitionId, scope: String) -> Shelf {
         class: Class::Container,
         kinds: Vec::new(),
     }
-}
-
-fn created<O>(
-    namespace: &Namespace,
-    properties: Properties,
-    accepted: &anabranch_partition::Accepted<O>,
-) -> Changed<NamespaceInfo> {
-    let revision = reference_revision(accepted.revision);
-    let info = NamespaceInfo {
-        namespace: namespace.clone(),
-        properties,
-        revision: revision.clone(),
-    };
-    changed(info, accepted)
 }
 
 /// Bounds what one namespace may hold.

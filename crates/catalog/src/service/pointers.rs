@@ -10,8 +10,8 @@ use crate::body::{self, PointerBody};
 use crate::command::{DropPointer, RenamePointer};
 use crate::error::CatalogError;
 use crate::name::{Identifier, Namespace, Warehouse};
-use crate::place::{no_namespace, not_found};
-use crate::service::caller::{Caller, Changed, changed, earlier};
+use crate::place::not_found;
+use crate::service::caller::{Caller, Changed, changed};
 use crate::service::document::Document;
 use crate::service::listing::{Listing, Page, Shelf};
 use crate::service::lookup::{found_catalog, found_database, reference_revision, table_path};
@@ -161,15 +161,15 @@ impl Catalog {
             class: Class::Table,
             kinds: vec![kind.kind()],
         };
-        let (entries, next) = self.core.list(shelf, page).await?;
-        let identifiers = entries.into_iter().map(|(key, _)| Identifier {
+        let shelved = self.core.list(shelf, page).await?;
+        let identifiers = shelved.entries.into_iter().map(|(key, _)| Identifier {
             namespace: namespace.clone(),
             name: key.name,
         });
         Ok(Listing {
             items: identifiers.collect(),
-            next,
-            revision: Some(reference_revision(database.last_revision)),
+            next: shelved.next,
+            revision: Some(reference_revision(shelved.revision)),
         })
     }
 
@@ -228,17 +228,23 @@ impl Catalog {
         kind: PointerKind,
         purge: bool,
     ) -> Result<Changed<PointerBody>, CatalogError> {
+        let tried = self.try_drop_standing(caller, warehouse, identifier, kind, purge);
+        self.core.answer(caller, tried.await).await
+    }
+
+    async fn try_drop_standing(
+        &self,
+        caller: &Caller,
+        warehouse: &Warehouse,
+        identifier: &Identifier,
+        kind: PointerKind,
+        purge: bool,
+    ) -> Result<Changed<PointerBody>, CatalogError> {
         let core = &self.core;
         let resolved = core.resolve_one(table_path(warehouse, identifier)).await?;
         let catalog = found_catalog(warehouse, &resolved)?;
-        let database = match found_database(&identifier.namespace, &resolved) {
-            Ok(database) => database,
-            Err(_) => {
-                let partitions = vec![catalog.container.partition];
-                let absent = not_found(kind.subject(), &identifier.to_string());
-                return earlier(core.refuse(caller, partitions, absent.into()).await?);
-            }
-        };
+        let absent = |_| not_found(kind.subject(), &identifier.to_string());
+        let database = found_database(&identifier.namespace, &resolved).map_err(absent)?;
         let retention = core.limits.history_retention.as_micros();
         let command = DropPointer {
             kind: kind.kind(),
@@ -262,28 +268,28 @@ impl Catalog {
         from: &Identifier,
         to: &Identifier,
     ) -> Result<Changed<()>, CatalogError> {
+        let tried = self.try_rename(caller, warehouse, kind, from, to).await;
+        self.core.answer(caller, tried).await
+    }
+
+    async fn try_rename(
+        &self,
+        caller: &Caller,
+        warehouse: &Warehouse,
+        kind: PointerKind,
+        from: &Identifier,
+        to: &Identifier,
+    ) -> Result<Changed<()>, CatalogError> {
         let core = &self.core;
         let paths = [table_path(warehouse, from), table_path(warehouse, to)];
         let resolved = core.partitions.resolve(&paths).await?;
         let [source, target] = resolved.as_slice() else {
             return Err(Refusal::invalid("a rename has a source and a destination").into());
         };
-        let catalog = found_catalog(warehouse, source)?;
-        let ends = found_database(&from.namespace, source)
-            .map_err(|_| CatalogError::from(not_found(kind.subject(), &from.to_string())))
-            .and_then(|source| {
-                let target = found_database(&to.namespace, target)
-                    .map_err(|_| CatalogError::from(no_namespace(&to.namespace)))?;
-                Ok((source, target))
-            });
-        let (source, target) = match ends {
-            Ok(ends) => ends,
-            Err(error) => {
-                let partitions = vec![catalog.container.partition];
-                let earlier = core.refuse(caller, partitions, error).await?;
-                return Ok(changed((), &earlier));
-            }
-        };
+        found_catalog(warehouse, source)?;
+        let absent = |_| not_found(kind.subject(), &from.to_string());
+        let source = found_database(&from.namespace, source).map_err(absent)?;
+        let target = found_database(&to.namespace, target)?;
         let partitions = vec![source.container.partition, target.container.partition];
         let command = RenamePointer {
             kind: kind.kind(),

@@ -9,7 +9,6 @@ use anabranch_iceberg::{
 };
 use anabranch_partition::{Refusal, RunError};
 use bytes::Bytes;
-use uuid::Uuid;
 
 use crate::body::Properties;
 use crate::error::CatalogError;
@@ -50,7 +49,15 @@ impl Catalog {
         new: NewTable,
     ) -> Result<Committed, CatalogError> {
         let identifier = new.identifier.clone();
-        let (target, metadata) = self.make_table(warehouse, new).await?;
+        let (target, metadata) = match self.make_table(warehouse, new).await {
+            Ok(made) => made,
+            Err(error) => {
+                let kind = PointerKind::Table;
+                return self
+                    .refuse_creation(caller, warehouse, &identifier, kind, error)
+                    .await;
+            }
+        };
         let settings = &target.catalog.settings;
         self.core
             .make_folders(settings, metadata.location())
@@ -212,6 +219,22 @@ impl Catalog {
             .await
     }
 
+    /// A creation that is refused before it gets to the commit: under the request's key an earlier
+    /// one may have been accepted, and then what stands is the answer.
+    pub(crate) async fn refuse_creation(
+        &self,
+        caller: &Caller,
+        warehouse: &Warehouse,
+        identifier: &Identifier,
+        kind: PointerKind,
+        error: CatalogError,
+    ) -> Result<Committed, CatalogError> {
+        self.core.refuse(caller, error).await?;
+        let pointer = self.pointer(warehouse, identifier, kind).await?;
+        let document = self.document(&pointer).await?;
+        Ok(Committed { pointer, document })
+    }
+
     pub(crate) async fn commit_one(
         &self,
         caller: &Caller,
@@ -245,21 +268,14 @@ impl Catalog {
         new: NewTable,
     ) -> Result<(Target, TableMetadata), CatalogError> {
         let target = self.core.target(warehouse, &new.identifier).await?;
-        let uuid = Uuid::now_v7();
-        let chosen = location::for_new_table(
-            &target.catalog.body,
-            &target.namespace,
-            &new.identifier,
-            uuid,
-            new.location.as_deref(),
-        )?;
+        let (uuid, location) = target.home(&new.identifier, new.location.as_deref())?;
         let context = UpdateContext {
             now_ms: target.now.millis(),
             previous_metadata_location: None,
         };
         let create = CreateTable {
             uuid,
-            location: chosen,
+            location,
             schema: new.schema,
             partition_spec: new.partition_spec,
             write_order: new.write_order,

@@ -1,7 +1,9 @@
 //! Where a new table or view is to stand.
 
 use anabranch_files::StorageSettings;
+use anabranch_partition::Refusal;
 use anabranch_store::{Revision, StoreTime};
+use uuid::Uuid;
 
 use crate::body::{self, NamespaceBody, Properties};
 use crate::error::CatalogError;
@@ -22,6 +24,20 @@ pub(crate) struct Target {
     pub(crate) now: StoreTime,
     /// Whether something stands under the name.
     pub(crate) taken: Option<CatalogError>,
+}
+
+impl Target {
+    /// An identity and a location for what is to be made.
+    pub(crate) fn home(
+        &self,
+        identifier: &Identifier,
+        asked: Option<&str>,
+    ) -> Result<(Uuid, String), Refusal> {
+        let uuid = Uuid::now_v7();
+        let (catalog, namespace) = (&self.catalog.body, &self.namespace);
+        let location = location::for_new_table(catalog, namespace, identifier, uuid, asked)?;
+        Ok((uuid, location))
+    }
 }
 
 impl Core {

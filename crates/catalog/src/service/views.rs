@@ -6,16 +6,15 @@ use anabranch_iceberg::{
     CreateView, Schema, UpdateContext, ViewMetadata, ViewRequirement, ViewUpdate, ViewVersion,
 };
 use anabranch_partition::Refusal;
-use uuid::Uuid;
 
 use crate::body::Properties;
 use crate::error::CatalogError;
 use crate::name::{Identifier, Warehouse};
+use crate::service::Catalog;
 use crate::service::caller::Caller;
 use crate::service::document::Content;
 use crate::service::pointers::PointerKind;
 use crate::service::prepare::{Committed, Edit};
-use crate::service::{Catalog, location};
 
 /// A view to be made.
 #[derive(Clone, Debug)]
@@ -40,33 +39,44 @@ impl Catalog {
         warehouse: &Warehouse,
         new: NewView,
     ) -> Result<Committed, CatalogError> {
+        let identifier = new.identifier.clone();
+        let metadata = match self.make_view(warehouse, new).await {
+            Ok(metadata) => metadata,
+            Err(error) => {
+                let kind = PointerKind::View;
+                return self
+                    .refuse_creation(caller, warehouse, &identifier, kind, error)
+                    .await;
+            }
+        };
+        let edit = Edit::Create {
+            content: Content::View(Arc::new(metadata)),
+        };
+        self.commit_one(caller, warehouse, identifier, PointerKind::View, edit)
+            .await
+    }
+
+    /// The metadata of a new view, with its location chosen.
+    async fn make_view(
+        &self,
+        warehouse: &Warehouse,
+        new: NewView,
+    ) -> Result<ViewMetadata, CatalogError> {
         let target = self.core.target(warehouse, &new.identifier).await?;
-        let uuid = Uuid::now_v7();
-        let chosen = location::for_new_table(
-            &target.catalog.body,
-            &target.namespace,
-            &new.identifier,
-            uuid,
-            new.location.as_deref(),
-        )?;
+        let (uuid, location) = target.home(&new.identifier, new.location.as_deref())?;
         let context = UpdateContext {
             now_ms: target.now.millis(),
             previous_metadata_location: None,
         };
         let create = CreateView {
             uuid,
-            location: chosen,
+            location,
             schema: new.schema,
             version: new.version,
             properties: new.properties,
         };
-        let metadata = ViewMetadata::create(create, &context)
-            .map_err(|error| Refusal::invalid(error.to_string()))?;
-        let edit = Edit::Create {
-            content: Content::View(Arc::new(metadata)),
-        };
-        self.commit_one(caller, warehouse, new.identifier, PointerKind::View, edit)
-            .await
+        let made = ViewMetadata::create(create, &context);
+        Ok(made.map_err(|error| Refusal::invalid(error.to_string()))?)
     }
 
     /// Commits to a view: requirements are checked and updates applied on its newest metadata.

@@ -103,6 +103,17 @@ impl Catalog {
         caller: &Caller,
         new: &NewCatalog,
     ) -> Result<Changed<CatalogInfo>, CatalogError> {
+        let tried = self.try_create_catalog(caller, new).await;
+        let Changed { revision, .. } = self.core.answer(caller, tried).await?;
+        let value = self.load_catalog(&new.warehouse).await?;
+        Ok(Changed { value, revision })
+    }
+
+    async fn try_create_catalog(
+        &self,
+        caller: &Caller,
+        new: &NewCatalog,
+    ) -> Result<Changed<()>, CatalogError> {
         let name = &new.warehouse.catalog;
         check_plain_name("name", name)?;
         location::parse("location", &new.location)?;
@@ -133,18 +144,7 @@ impl Catalog {
             .core
             .run(caller, vec![metalake.partition], command)
             .await?;
-        if accepted.replayed {
-            let info = self.load_catalog(&new.warehouse).await?;
-            return Ok(changed(info, &accepted));
-        }
-        let info = CatalogInfo {
-            warehouse: new.warehouse.clone(),
-            id: partition,
-            location: stored.location,
-            properties: stored.properties,
-            settings,
-        };
-        Ok(changed(info, &accepted))
+        Ok(changed((), &accepted))
     }
 
     /// A catalog by name.
@@ -172,9 +172,9 @@ impl Catalog {
             class: Class::Container,
             kinds: Vec::new(),
         };
-        let (entries, next) = self.core.list(shelf, page).await?;
-        let mut items = Vec::with_capacity(entries.len());
-        for (key, entry) in entries {
+        let shelved = self.core.list(shelf, page).await?;
+        let mut items = Vec::with_capacity(shelved.entries.len());
+        for (key, entry) in shelved.entries {
             let body: CatalogBody = body::read(&entry)?;
             items.push(CatalogInfo {
                 warehouse: Warehouse {
@@ -190,13 +190,23 @@ impl Catalog {
         }
         Ok(Listing {
             items,
-            next,
+            next: shelved.next,
             revision: None,
         })
     }
 
     /// Renames a catalog.
     pub async fn rename_catalog(
+        &self,
+        caller: &Caller,
+        warehouse: &Warehouse,
+        new_name: &str,
+    ) -> Result<Changed<()>, CatalogError> {
+        let tried = self.try_rename_catalog(caller, warehouse, new_name).await;
+        self.core.answer(caller, tried).await
+    }
+
+    async fn try_rename_catalog(
         &self,
         caller: &Caller,
         warehouse: &Warehouse,
@@ -218,6 +228,16 @@ impl Catalog {
 
     /// Drops a catalog; with `cascade` also what is in it, of which the files stay.
     pub async fn drop_catalog(
+        &self,
+        caller: &Caller,
+        warehouse: &Warehouse,
+        cascade: bool,
+    ) -> Result<Changed<()>, CatalogError> {
+        let tried = self.try_drop_catalog(caller, warehouse, cascade).await;
+        self.core.answer(caller, tried).await
+    }
+
+    async fn try_drop_catalog(
         &self,
         caller: &Caller,
         warehouse: &Warehouse,
@@ -252,8 +272,12 @@ impl Catalog {
             class: Class::Container,
             kinds: Vec::new(),
         };
-        let (entries, _) = self.core.list(shelf, &Page::default()).await?;
-        Ok(entries.into_iter().map(|(key, _)| key.name).collect())
+        let shelved = self.core.list(shelf, &Page::default()).await?;
+        Ok(shelved
+            .entries
+            .into_iter()
+            .map(|(key, _)| key.name)
+            .collect())
     }
 
     async fn metalake(&self, name: &str) -> Result<Container, CatalogError> {

@@ -120,7 +120,10 @@ impl Committer {
                     catalog,
                     resolved: own,
                 }),
-                Err(error) => reply(job, Err(error)),
+                Err(error) => match error.refusal().cloned() {
+                    Some(refusal) => self.settle_refusal(job, refusal, Vec::new()).await,
+                    None => reply(job, Err(error)),
+                },
             }
         }
         ready

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_partition::{Accepted, Reason, Refusal, RunError};
-use anabranch_store::{Answer, PartitionId, Read};
+use anabranch_store::{Answer, Read};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use futures::stream::{self, StreamExt};
@@ -202,12 +202,7 @@ impl Committer {
         if matches!(refusal.reason, Reason::Conflict) {
             metrics::counter!("anabranch_conflicts_total", "reason" => "requirement").increment(1);
         }
-        let partitions: Vec<PartitionId> = Vec::new();
-        match self
-            .core
-            .refuse(&job.caller, partitions, refusal.into())
-            .await
-        {
+        match self.core.refuse(&job.caller, refusal.into()).await {
             Ok(_) => self.answer_with_current(job).await,
             Err(error) => reply(job, Err(error)),
         }
