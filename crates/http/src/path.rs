@@ -6,7 +6,9 @@
 //! The router's own decoding leaves `+` alone and can't be used for names.
 
 use axum::extract::{FromRequestParts, MatchedPath, OriginalUri};
+use http::header::USER_AGENT;
 use http::request::Parts;
+use http::{HeaderMap, HeaderValue};
 
 use crate::fault::{Fault, FaultKind};
 
@@ -28,7 +30,7 @@ impl<S: Send + Sync, const N: usize> FromRequestParts<S> for PathNames<N> {
         let raw_path = uri.map_or(parts.uri.path(), |original| original.0.path());
         let template = parts.extensions.get::<MatchedPath>();
         let template = template.map_or("", MatchedPath::as_str);
-        let names = names(template, raw_path)?;
+        let names = names(template, raw_path, Plus::of(&parts.headers))?;
         let names = <[String; N]>::try_from(names).map_err(|names| {
             tracing::error!(
                 template,
@@ -48,23 +50,43 @@ impl<S: Send + Sync, const N: usize> FromRequestParts<S> for PathNames<N> {
     }
 }
 
+/// What a plus sign in a path stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Plus {
+    /// A space, as in a form.
+    Space,
+    /// Itself. The Rust client of Iceberg doesn't encode names: from it, `a+b` must never reach
+    /// the table `a b`.
+    Itself,
+}
+
+impl Plus {
+    fn of(headers: &HeaderMap) -> Plus {
+        let agent = headers.get(USER_AGENT).map(HeaderValue::as_bytes);
+        match agent {
+            Some(agent) if agent.starts_with(b"iceberg-rs/") => Plus::Itself,
+            _ => Plus::Space,
+        }
+    }
+}
+
 /// The decoded segments of `raw_path` where `template` has a parameter.
-fn names(template: &str, raw_path: &str) -> Result<Vec<String>, Fault> {
+fn names(template: &str, raw_path: &str, plus: Plus) -> Result<Vec<String>, Fault> {
     let is_parameter = |segment: &str| segment.starts_with('{');
     template
         .split('/')
         .zip(raw_path.split('/'))
         .filter(|(segment, _)| is_parameter(segment))
-        .map(|(_, raw)| form_decode(raw))
+        .map(|(_, raw)| form_decode(raw, plus))
         .collect()
 }
 
-fn form_decode(raw: &str) -> Result<String, Fault> {
+fn form_decode(raw: &str, plus: Plus) -> Result<String, Fault> {
     let mut decoded = Vec::with_capacity(raw.len());
     let mut bytes = raw.bytes();
     while let Some(byte) = bytes.next() {
         decoded.push(match byte {
-            b'+' => b' ',
+            b'+' if plus == Plus::Space => b' ',
             b'%' => {
                 let high = bytes.next().and_then(hex_digit);
                 let low = bytes.next().and_then(hex_digit);
@@ -95,7 +117,7 @@ pub fn decode_name(encoded: &str) -> Option<String> {
     if !encoded.contains('%') {
         return None;
     }
-    form_decode(encoded).ok()
+    form_decode(encoded, Plus::Space).ok()
 }
 
 /// A name as a path segment that every server decodes to the same name, form-decoding or not.
@@ -122,7 +144,7 @@ mod tests {
     const TABLE: &str = "/iceberg/v1/{prefix}/namespaces/{namespace}/tables/{table}";
 
     fn decoded(path: &str) -> Vec<String> {
-        names(TABLE, path).expect("decodes")
+        names(TABLE, path, Plus::Space).expect("decodes")
     }
 
     #[test]
@@ -150,7 +172,7 @@ mod tests {
     fn what_is_not_encoded_is_refused_rather_than_guessed() {
         for segment in ["100%", "%zz", "%2", "%FF"] {
             let path = format!("/iceberg/v1/lake/namespaces/n/tables/{segment}");
-            let fault = names(TABLE, &path).expect_err(segment);
+            let fault = names(TABLE, &path, Plus::Space).expect_err(segment);
             assert_eq!(fault.kind, FaultKind::InvalidInput);
         }
     }
@@ -158,6 +180,9 @@ mod tests {
     #[test]
     fn an_encoded_name_comes_back() {
         let name = "a b+c%d.e$f/😀\u{1f}~";
-        assert_eq!(form_decode(&encode_name(name)).as_deref(), Ok(name));
+        assert_eq!(
+            form_decode(&encode_name(name), Plus::Space).as_deref(),
+            Ok(name)
+        );
     }
 }

@@ -58,6 +58,15 @@ fn describe() {
         "Commits run again after a lost race"
     );
     describe_counter!(
+        "anabranch_lost_commit_answers_total",
+        "COMMITs whose answer was missing and had to be looked up"
+    );
+    describe_histogram!(
+        "anabranch_lock_wait_seconds",
+        Unit::Seconds,
+        "Time until the store gave a batch its partitions"
+    );
+    describe_counter!(
         "anabranch_unknown_outcomes_total",
         "Commits whose outcome stayed unknown"
     );

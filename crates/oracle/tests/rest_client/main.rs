@@ -7,7 +7,7 @@
 //!
 //! | what | `iceberg-catalog-rest` 0.10.1 |
 //! |---|---|
-//! | `+` and `%` in the names of a path | sent as they are, so that the server reads another name, or none |
+//! | `+` and `%` in the names of a path | sent as they are; the server reads `+` from this client as itself, `%` begins a byte |
 //! | a metadata document with a type that it doesn't know | can't be loaded; fields that it doesn't know are passed over |
 //! | 409 to the drop of a namespace that isn't empty, 400 to anything | `Unexpected`, with the server's answer in its text |
 //! | 404 to a rename into a namespace that isn't there | `TableNotFound` |
