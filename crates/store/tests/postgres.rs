@@ -24,6 +24,6 @@ mod bare {
     anabranch_store::calm_suite!(super::with_store);
 }
 
-mod losing_answers {
+mod under_faults {
     anabranch_store::store_suite!(super::with_faulty_store);
 }

@@ -10,6 +10,9 @@ use tokio::sync::Semaphore;
 
 use crate::error::{ConflictReason, StoreError};
 
+/// How often a delayed call lets others go first.
+const DELAY_TURNS: usize = 20;
+
 /// On which side of the engine's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum When {
@@ -33,6 +36,8 @@ pub enum Fault {
 enum Effect {
     Fault(Fault),
     Pause(Arc<PauseState>),
+    /// Everybody else who can goes first.
+    Delay,
 }
 
 #[derive(Debug)]
@@ -98,6 +103,27 @@ struct Dice {
     probability: f64,
 }
 
+impl Dice {
+    /// Mostly nothing; else one of all that can happen on that side.
+    fn throw(&mut self, when: When) -> Option<Effect> {
+        if !self.random.random_bool(self.probability) {
+            return None;
+        }
+        let detail = || "injected: at random".to_owned();
+        Some(match (self.random.random_range(0..4), when) {
+            (0, _) => Effect::Delay,
+            (1, When::Before) => {
+                Effect::Fault(Fault::Error(StoreError::Unavailable { detail: detail() }))
+            }
+            (2, When::Before) => Effect::Fault(Fault::Error(StoreError::Conflict {
+                reason: ConflictReason::Deadlock,
+                detail: detail(),
+            })),
+            _ => Effect::Fault(Fault::LostAnswer),
+        })
+    }
+}
+
 #[derive(Default)]
 struct State {
     rules: Vec<Rule>,
@@ -152,7 +178,8 @@ impl Faults {
         straggler
     }
 
-    /// From now on each point of each call loses its request or answer with this probability.
+    /// From now on something happens at each point of each call with this probability: a delay, a
+    /// lost request or answer, and before the call also an error that is known not applied.
     pub fn random(&self, seed: u64, probability: f64) {
         self.lock().dice = Some(Dice {
             random: StdRng::seed_from_u64(seed),
@@ -206,6 +233,12 @@ impl Faults {
                 crash();
                 Verdict::GoOn
             }
+            Some(Effect::Delay) => {
+                for _ in 0..DELAY_TURNS {
+                    tokio::task::yield_now().await;
+                }
+                Verdict::GoOn
+            }
             Some(Effect::Pause(pause)) => {
                 pause.arrived.add_permits(1);
                 if let Ok(permit) = pause.resumed.acquire().await {
@@ -231,9 +264,7 @@ impl Faults {
         if let Some(index) = due {
             return Some(state.rules.remove(index).effect);
         }
-        let dice = state.dice.as_mut()?;
-        let is_lost = dice.random.random_bool(dice.probability);
-        is_lost.then_some(Effect::Fault(Fault::LostAnswer))
+        state.dice.as_mut()?.throw(when)
     }
 }
 

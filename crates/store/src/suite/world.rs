@@ -93,6 +93,14 @@ pub fn put(key: &Key, object: ObjectId, body: &str) -> Command {
     Command::Put(key.clone(), Kind::IcebergTable, object, body.to_owned())
 }
 
+/// Whether it is known not applied and worth another try.
+fn may_pass(error: &StoreError) -> bool {
+    matches!(
+        error,
+        StoreError::Conflict { .. } | StoreError::Unavailable { .. }
+    )
+}
+
 /// Tries again what is known not applied.
 pub async fn retry<T, F>(mut call: impl FnMut() -> F) -> T
 where
@@ -101,9 +109,7 @@ where
     loop {
         match call().await {
             Ok(done) => return done,
-            Err(StoreError::Conflict { .. } | StoreError::Unavailable { .. }) => {
-                tokio::task::yield_now().await;
-            }
+            Err(error) if may_pass(&error) => tokio::task::yield_now().await,
             Err(error) => panic!("{error}"),
         }
     }
@@ -156,7 +162,7 @@ impl World {
             let attempt = Attempt::new(self, partitions, commands).await;
             let (transaction, writes, committed) = match attempt {
                 Ok(attempt) => attempt,
-                Err(error) if error.is_retryable() => continue,
+                Err(error) if may_pass(&error) => continue,
                 Err(error) => return Err(error),
             };
             match transaction.commit(&writes).await {
@@ -174,7 +180,7 @@ impl World {
                 ) => {
                     return Err(error);
                 }
-                Err(error) if error.is_retryable() => tokio::task::yield_now().await,
+                Err(error) if may_pass(&error) => tokio::task::yield_now().await,
                 Err(error) => return Err(error),
             }
         }
