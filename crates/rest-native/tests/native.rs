@@ -178,6 +178,28 @@ async fn a_repeated_request_gets_its_first_answer_and_another_one_under_its_key_
 }
 
 #[tokio::test]
+async fn a_repeated_rename_or_drop_of_a_catalog_succeeds_again_under_its_key() {
+    let bench = Bench::new().await;
+    bench.create(json!({"name": "two"}), "").await;
+    for _ in 0..2 {
+        let body = json!({"name": "three"});
+        let path = "/v1/catalogs/two";
+        let renamed = bench.ask(Method::PATCH, path, Some(body), "rename").await;
+        assert_eq!(renamed.status, StatusCode::NO_CONTENT, "{}", renamed.text);
+    }
+    for _ in 0..2 {
+        let path = "/v1/catalogs/three";
+        let dropped = bench.ask(Method::DELETE, path, None, "drop").await;
+        assert_eq!(dropped.status, StatusCode::NO_CONTENT, "{}", dropped.text);
+    }
+    let path = "/v1/catalogs/three";
+    let missing = bench.ask(Method::DELETE, path, None, "another").await;
+    assert_eq!(missing.code(), (404, "NOT_FOUND".into()));
+    let recorded = bench.get("/v1/operations/another").await.json();
+    assert_eq!(recorded["status"], 404);
+}
+
+#[tokio::test]
 async fn what_does_not_fit_is_named() {
     let bench = Bench::new().await;
     for (body, named) in [
