@@ -43,10 +43,6 @@ pub trait Store: Send + Sync + 'static {
     /// The store's time.
     async fn now(&self) -> Result<StoreTime, StoreError>;
 
-    /// All live partitions, or those at and below the given one, ascending.
-    async fn partitions(&self, below: Option<PartitionId>)
-    -> Result<Vec<PartitionRow>, StoreError>;
-
     /// The next changes behind the given positions, from one database snapshot, at most `limit`.
     /// Dropped partitions are read like live ones.
     async fn feed(&self, after: &[FeedPosition], limit: u32) -> Result<Feed, StoreError>;

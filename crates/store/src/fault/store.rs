@@ -97,18 +97,6 @@ impl Store for FaultStore {
         Ok(now?.plus_micros(self.faults.clock_shift()))
     }
 
-    async fn partitions(
-        &self,
-        below: Option<PartitionId>,
-    ) -> Result<Vec<PartitionRow>, StoreError> {
-        call!(
-            self.faults,
-            "partitions",
-            connection_lost,
-            self.inner.partitions(below)
-        )
-    }
-
     async fn feed(&self, after: &[FeedPosition], limit: u32) -> Result<Feed, StoreError> {
         call!(
             self.faults,

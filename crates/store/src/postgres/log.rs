@@ -10,7 +10,7 @@ use super::connection::{Statement, values};
 use super::rows::{self, CHANGE, ENTRY, KEY, PARTITION, of_table};
 use crate::entry::{Entry, Key};
 use crate::error::StoreError;
-use crate::partition::{PartitionId, PartitionState};
+use crate::partition::PartitionId;
 use crate::read::{Feed, FeedPosition};
 use crate::revision::{CommitId, Revision};
 
@@ -131,27 +131,19 @@ pub(super) fn changes_behind(
     )
 }
 
-pub(super) fn live_partitions(below: Option<PartitionId>) -> Statement<'static> {
-    partitions(below, &format!("state = {}", PartitionState::Live as i16))
-}
+/// Partitions that something was committed to.
+const LOGGED: &str = "last_commit <> '00000000-0000-0000-0000-000000000000'";
 
 pub(super) fn logged_partitions(below: Option<PartitionId>) -> Statement<'static> {
-    partitions(
-        below,
-        "last_commit <> '00000000-0000-0000-0000-000000000000'",
-    )
-}
-
-fn partitions(below: Option<PartitionId>, wanted: &str) -> Statement<'static> {
     let Some(below) = below else {
-        let sql = format!("SELECT {PARTITION} FROM partition WHERE {wanted} ORDER BY id");
+        let sql = format!("SELECT {PARTITION} FROM partition WHERE {LOGGED} ORDER BY id");
         return Statement::new(sql, values![]);
     };
     let sql = format!(
         "WITH RECURSIVE tree(id) AS (\
              SELECT $1::int8 \
              UNION SELECT p.id FROM tree JOIN partition p ON p.parent = tree.id) \
-         SELECT {PARTITION} FROM partition WHERE id IN (SELECT id FROM tree) AND {wanted} \
+         SELECT {PARTITION} FROM partition WHERE id IN (SELECT id FROM tree) AND {LOGGED} \
          ORDER BY id"
     );
     Statement::new(sql, values![below.0])

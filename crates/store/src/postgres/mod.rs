@@ -123,14 +123,6 @@ impl Store for PostgresStore {
         Ok(StoreTime(rows::get(row, 0)?))
     }
 
-    async fn partitions(
-        &self,
-        below: Option<PartitionId>,
-    ) -> Result<Vec<PartitionRow>, StoreError> {
-        let rows = self.look(log::live_partitions(below)).await?;
-        rows.iter().map(|row| rows::partition(row, 0)).collect()
-    }
-
     async fn feed(&self, after: &[FeedPosition], limit: u32) -> Result<Feed, StoreError> {
         log::feed_page(&self.snapshot(&log::feed(after, limit)).await?)
     }

@@ -9,7 +9,7 @@ use super::reads::partition_row;
 use super::rows::{CHANGE, Db, ENTRY, KEY, PARTITION};
 use crate::entry::{Entry, Key};
 use crate::error::StoreError;
-use crate::partition::{PartitionId, PartitionRow, PartitionState};
+use crate::partition::{PartitionId, PartitionRow};
 use crate::read::{Feed, FeedPosition};
 use crate::revision::{CommitId, Revision};
 use crate::write::Change;
@@ -105,34 +105,21 @@ pub(super) fn changes_behind(
     )
 }
 
-pub(super) fn live_partitions(
-    db: Db<'_>,
-    below: Option<PartitionId>,
-) -> Result<Vec<PartitionRow>, StoreError> {
-    let wanted = format!("state = {}", PartitionState::Live as i64);
-    partitions(db, below, &wanted)
-}
+/// Partitions that something was committed to.
+const LOGGED: &str = "last_commit <> zeroblob(16)";
 
 pub(super) fn logged_partitions(
     db: Db<'_>,
     below: Option<PartitionId>,
 ) -> Result<Vec<PartitionRow>, StoreError> {
-    partitions(db, below, "last_commit <> zeroblob(16)")
-}
-
-fn partitions(
-    db: Db<'_>,
-    below: Option<PartitionId>,
-    wanted: &str,
-) -> Result<Vec<PartitionRow>, StoreError> {
     let Some(below) = below else {
-        let sql = format!("SELECT {PARTITION} FROM partition WHERE {wanted} ORDER BY id");
+        let sql = format!("SELECT {PARTITION} FROM partition WHERE {LOGGED} ORDER BY id");
         return db.query(&sql, (), |row| row.partition(0));
     };
     let sql = format!(
         "WITH RECURSIVE tree(id) AS (\
              SELECT ?1 UNION SELECT p.id FROM tree JOIN partition p ON p.parent = tree.id) \
-         SELECT {PARTITION} FROM partition WHERE id IN (SELECT id FROM tree) AND {wanted} \
+         SELECT {PARTITION} FROM partition WHERE id IN (SELECT id FROM tree) AND {LOGGED} \
          ORDER BY id"
     );
     db.query(&sql, [below.0], |row| row.partition(0))

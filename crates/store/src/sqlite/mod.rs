@@ -154,14 +154,6 @@ impl Store for SqliteStore {
         Ok(rows::now())
     }
 
-    async fn partitions(
-        &self,
-        below: Option<PartitionId>,
-    ) -> Result<Vec<PartitionRow>, StoreError> {
-        let list = move |db: rows::Db<'_>| log::live_partitions(db, below);
-        self.readers.snapshot(list).await
-    }
-
     async fn feed(&self, after: &[FeedPosition], limit: u32) -> Result<Feed, StoreError> {
         let after = after.to_vec();
         let read = move |db: rows::Db<'_>| log::feed(db, &after, limit);
