@@ -1,6 +1,6 @@
 //! The metrics: where they are kept, and what each one says.
 
-use metrics::{describe_counter, describe_gauge, describe_histogram};
+use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 use crate::failure::Failure;
