@@ -6,15 +6,17 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_partition::{Config, Cursor, Reason};
+use anabranch_partition::{Command, Config, Context, Cursor, Reason, Stop, View};
 use anabranch_store::fault::{Fault, When};
-use anabranch_store::{Revision, Store, StoreError};
+use anabranch_store::{Answer, Read, Revision, Store, StoreError};
 use futures::future::join_all;
 
 use support::{Increment, Server, is_refused, key, partition};
 
 on_every_engine![
     a_pinned_read_always_answers_the_same,
+    a_pinned_read_waits_for_a_writer_that_would_land_below_it,
+    one_read_of_two_partitions_sees_a_commit_in_both_or_in_none,
     a_revision_in_the_future_is_refused,
     the_difference_of_two_revisions_is_what_was_changed_between,
     rows_that_another_server_changed_are_not_taken_from_the_cache,
@@ -44,6 +46,86 @@ async fn a_pinned_read_always_answers_the_same(store: Arc<dyn Store>) {
         (first.as_deref(), second.as_deref()),
         (Some("old"), Some("old"))
     );
+}
+
+/// Where the engine doesn't make it wait, the writer loses instead; the answer stays the same.
+async fn a_pinned_read_waits_for_a_writer_that_would_land_below_it(store: Arc<dyn Store>) {
+    let (writer, reader) = (Server::over(&store), Server::over(&store));
+    let (p, q) = (partition(1), partition(2));
+    writer.found(p).await;
+    writer.found(q).await;
+    let (a, b) = (key(p, "a"), key(q, "b"));
+    writer.put(&b, "old").await.unwrap();
+    let revision = reader.put(&a, "x").await.unwrap().revision;
+    // A clock behind: the writer's revision would lie below the one that is read.
+    writer.faults.shift_clock(-3_600_000_000);
+    let hold = writer.faults.pause("commit", When::Before, 1);
+    let write = writer.put(&b, "new");
+    let reads = async {
+        hold.arrived().await;
+        let first = reader.body_at(&b, revision);
+        let release = async {
+            tokio::task::yield_now().await;
+            hold.resume();
+        };
+        let (first, ()) = tokio::join!(first, release);
+        first.unwrap()
+    };
+    let (written, first) = tokio::join!(write, reads);
+    written.unwrap();
+    assert_eq!(reader.body_at(&b, revision).await.unwrap(), first);
+}
+
+/// Puts one name into each of two partitions.
+#[derive(Clone)]
+struct PutBoth(Increment, Increment);
+
+impl Command for PutBoth {
+    type Outcome = ();
+
+    fn name(&self) -> &'static str {
+        "put_both"
+    }
+
+    fn reads(&self) -> Vec<Read> {
+        [self.0.reads(), self.1.reads()].concat()
+    }
+
+    fn apply(&self, view: &mut View<'_>, context: &Context<'_>) -> Result<(), Stop> {
+        self.0.apply(view, context)?;
+        self.1.apply(view, context)?;
+        Ok(())
+    }
+}
+
+async fn one_read_of_two_partitions_sees_a_commit_in_both_or_in_none(store: Arc<dyn Store>) {
+    let (writer, reader) = (Server::over(&store), Server::over(&store));
+    let (p, q) = (partition(1), partition(2));
+    writer.found(p).await;
+    writer.found(q).await;
+    let (a, b) = (key(p, "a"), key(q, "b"));
+    let both = PutBoth(Increment(a.clone()), Increment(b.clone()));
+    let writes = async {
+        for _ in 0..30 {
+            writer.run(vec![p, q], both.clone()).await.unwrap();
+        }
+    };
+    let reads = async {
+        for _ in 0..60 {
+            let reads = [
+                Read::Point(a.clone()),
+                Read::Partition(p),
+                Read::Point(b.clone()),
+            ];
+            let answers = reader.partitions.read(&reads).await.unwrap();
+            let body = |answer: &Answer| match answer {
+                Answer::Entry(entry) => entry.as_ref().map(|entry| entry.body.clone()),
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(body(&answers[0]), body(&answers[2]));
+        }
+    };
+    tokio::join!(writes, reads);
 }
 
 async fn a_revision_in_the_future_is_refused(store: Arc<dyn Store>) {
