@@ -117,6 +117,12 @@ class Cluster:
 def create_database(server_url: str) -> str:
     """A fresh database on the server at `server_url`; answers its URL."""
     name = f"anabranch_{uuid.uuid4().hex[:12]}"
-    psql = [str(binaries() / "psql"), "--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1"]
-    subprocess.run([*psql, "--dbname", server_url, "--command", f"CREATE DATABASE {name}"], check=True)
+    query(server_url, f"CREATE DATABASE {name}")
     return urlsplit(server_url)._replace(path=f"/{name}").geturl()
+
+
+def query(url: str, sql: str) -> str:
+    """What a statement answers, as plain text."""
+    psql = [str(binaries() / "psql"), "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set", "ON_ERROR_STOP=1"]
+    answer = subprocess.run([*psql, "--dbname", url, "--command", sql], check=True, capture_output=True, text=True)
+    return answer.stdout.strip()
