@@ -4,6 +4,7 @@ use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::error::classify;
@@ -34,6 +35,9 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Connection, StoreError
 
 fn configure(connection: &Connection, access: Access) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+    // Without it SQLite prepares a statement again whenever a value is bound that could have given
+    // it another plan. Every statement here walks an index, whatever the values.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     if access != Access::Read {
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
