@@ -120,10 +120,7 @@ impl<'a> Draft<'a> {
             TableUpdate::SetCurrentSchema { schema_id } => self.set_current_schema(*schema_id),
             TableUpdate::AddSpec { spec } => self.add_spec(spec),
             TableUpdate::SetDefaultSpec { spec_id } => self.set_default_spec(*spec_id),
-            TableUpdate::AddSortOrder { sort_order } => {
-                self.add_sort_order(sort_order);
-                Ok(())
-            }
+            TableUpdate::AddSortOrder { sort_order } => self.add_sort_order(sort_order),
             TableUpdate::SetDefaultSortOrder { sort_order_id } => {
                 self.set_default_sort_order(*sort_order_id)
             }

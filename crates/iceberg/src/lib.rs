@@ -29,6 +29,7 @@ mod error;
 mod fresh_ids;
 mod json;
 mod logs;
+mod next_id;
 mod partition;
 mod raw_object;
 mod requirement;

@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use super::{Draft, resolve};
 use crate::error::UpdateError;
+use crate::next_id::{id_after, next_id};
 use crate::partition::{NO_PARTITION_FIELD_ID, PartitionField, PartitionSpec};
 use crate::schema::Schema;
 use crate::schema_rules::check_schema;
@@ -62,7 +63,8 @@ impl Draft<'_> {
         let schema_id = match known {
             Some(known) => known.schema_id,
             None => {
-                let schema_id = next_id(metadata.schemas.iter().map(|known| known.schema_id), 0);
+                let known = metadata.schemas.iter().map(|known| known.schema_id);
+                let schema_id = next_id("schema", known, 0)?;
                 metadata.schemas.push(Arc::new(Schema {
                     schema_id,
                     ..schema.clone()
@@ -110,18 +112,13 @@ impl Draft<'_> {
             return Ok(());
         }
         let mut spec = spec.clone();
-        self.complete_field_ids(&mut spec);
+        self.complete_field_ids(&mut spec)?;
         check_spec_alone(&spec)?;
         if self.metadata.format_version == 1 {
             check_sequential_field_ids(&spec)?;
         }
-        spec.spec_id = next_id(
-            self.metadata
-                .partition_specs
-                .iter()
-                .map(|known| known.spec_id),
-            0,
-        );
+        let known = self.metadata.partition_specs.iter();
+        spec.spec_id = next_id("partition spec", known.map(|known| known.spec_id), 0)?;
         self.metadata.last_partition_id =
             self.metadata.last_partition_id.max(spec.highest_field_id());
         self.last_added.spec_id = Some(spec.spec_id);
@@ -132,7 +129,7 @@ impl Draft<'_> {
 
     /// Gives ids to the fields that have none: that of the same field in another spec, else a new one. Version 1 counts
     /// the fields of each spec from 1000.
-    fn complete_field_ids(&self, spec: &mut PartitionSpec) {
+    fn complete_field_ids(&self, spec: &mut PartitionSpec) -> Result<(), UpdateError> {
         let by_position = self.metadata.format_version == 1;
         let taken: Vec<i32> = spec
             .fields
@@ -153,13 +150,14 @@ impl Draft<'_> {
                 (true, _) => position,
                 (false, Some(id)) => id,
                 (false, None) => {
-                    last += 1;
+                    last = id_after("partition field", last)?;
                     last
                 }
             };
             given.push(id);
             field.field_id = Some(id);
         }
+        Ok(())
     }
 
     fn id_of_same_field(&self, field: &PartitionField) -> Option<i32> {
@@ -204,7 +202,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    pub(super) fn add_sort_order(&mut self, order: &SortOrder) {
+    pub(super) fn add_sort_order(&mut self, order: &SortOrder) -> Result<(), UpdateError> {
         let known = self
             .metadata
             .sort_orders
@@ -212,15 +210,13 @@ impl Draft<'_> {
             .find(|known| known.fields == order.fields);
         if let Some(known) = known {
             self.last_added.order_id = Some(known.order_id);
-            return;
+            return Ok(());
         }
         let order_id = if order.is_unsorted() {
             0
         } else {
-            next_id(
-                self.metadata.sort_orders.iter().map(|known| known.order_id),
-                1,
-            )
+            let known = self.metadata.sort_orders.iter();
+            next_id("sort order", known.map(|known| known.order_id), 1)?
         };
         self.last_added.order_id = Some(order_id);
         self.orders_to_check.push(order_id);
@@ -228,6 +224,7 @@ impl Draft<'_> {
             order_id,
             ..order.clone()
         });
+        Ok(())
     }
 
     pub(super) fn set_default_sort_order(&mut self, order_id: i32) -> Result<(), UpdateError> {
@@ -246,11 +243,6 @@ impl Draft<'_> {
         self.chosen.order = true;
         Ok(())
     }
-}
-
-/// The id after the highest one, but at least `first`.
-fn next_id(ids: impl Iterator<Item = i32>, first: i32) -> i32 {
-    ids.max().map_or(first, |highest| (highest + 1).max(first))
 }
 
 /// Version 1 readers count partition fields instead of reading their ids.

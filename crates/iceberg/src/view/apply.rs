@@ -10,6 +10,7 @@ use super::version::ViewVersion;
 use crate::MAX_FORMAT_VERSION;
 use crate::apply::UpdateContext;
 use crate::error::UpdateError;
+use crate::next_id::next_id;
 use crate::schema::Schema;
 use crate::schema_rules::check_schema;
 
@@ -159,13 +160,8 @@ impl ViewDraft {
         let schema_id = match known {
             Some(known) => known.schema_id,
             None => {
-                let highest = self
-                    .metadata
-                    .schemas
-                    .iter()
-                    .map(|known| known.schema_id)
-                    .max();
-                let schema_id = highest.map_or(0, |highest| highest + 1);
+                let known = self.metadata.schemas.iter();
+                let schema_id = next_id("schema", known.map(|known| known.schema_id), 0)?;
                 self.metadata.schemas.push(Schema {
                     schema_id,
                     ..schema.clone()
@@ -203,13 +199,8 @@ impl ViewDraft {
             self.last_added_version_id = Some(known.version_id);
             return Ok(());
         }
-        let highest = self
-            .metadata
-            .versions
-            .iter()
-            .map(|known| known.version_id)
-            .max();
-        version.version_id = highest.map_or(1, |highest| highest + 1);
+        let known = self.metadata.versions.iter();
+        version.version_id = next_id("view version", known.map(|known| known.version_id), 1)?;
         self.last_added_version_id = Some(version.version_id);
         self.added_version_ids.insert(version.version_id);
         self.metadata.versions.push(version);

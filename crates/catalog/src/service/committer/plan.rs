@@ -1,9 +1,10 @@
 //! From waiting jobs to planned ones: names resolved, metadata loaded, the chain computed.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use anabranch_files::Location;
-use anabranch_partition::Refusal;
+use anabranch_partition::{Refusal, RunError};
 use anabranch_store::{Kind, ObjectId, Resolved, StoreTime};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -138,7 +139,13 @@ impl Committer {
         let mut planned = Vec::with_capacity(ready.len());
         let mut later = Vec::new();
         for ready in ready {
-            match plan_job(&ready, &mut chain) {
+            // Nothing is published yet: a defect in one job's metadata is that job's alone.
+            let planning = AssertUnwindSafe(|| plan_job(&ready, &mut chain));
+            let planned_job = catch_unwind(planning).unwrap_or_else(|_| {
+                tracing::error!("a commit can't be prepared: its metadata met a defect");
+                Err(Failure::Failed(RunError::Failed.into()))
+            });
+            match planned_job {
                 Ok((prepared, derived)) => planned.push(Planned::new(ready, prepared, derived)),
                 Err(Failure::Refused(refusal, derived)) => {
                     self.settle_refusal(ready.job, *refusal, derived).await;
