@@ -1,11 +1,11 @@
 //! Answers, as they are given and as operation records keep them.
 
-use anabranch_store::{OperationRecord, Revision};
+use anabranch_store::{Answer, OperationRecord, Read, Revision, StoreTime};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::RunError;
-use crate::executor::OperationKey;
+use crate::executor::{OperationKey, Partitions};
 use crate::refusal::{Reason, Refusal};
 
 /// The outcome of an accepted command.
@@ -17,6 +17,52 @@ pub struct Accepted<T> {
     pub revision: Revision,
     /// Whether this is the recorded answer of an earlier, equal request.
     pub replayed: bool,
+}
+
+/// The record of an operation, as it may be shown.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordedOperation {
+    /// Who asked.
+    pub principal: String,
+    /// A digest of what was asked.
+    pub fingerprint: String,
+    /// When it was recorded.
+    pub at: StoreTime,
+    /// What was answered.
+    pub answer: RecordedAnswer,
+}
+
+/// What a recorded operation was answered.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RecordedAnswer {
+    /// It was accepted, with this outcome.
+    Outcome(Value),
+    /// It was refused.
+    Refused(Refusal),
+}
+
+impl Partitions {
+    /// What is recorded under an operation key, with the scope that it is unique in.
+    pub async fn recorded(&self, key: &str) -> Result<Option<RecordedOperation>, RunError> {
+        let read = [Read::Operation(key.to_owned())];
+        let Some(Answer::Operation(Some(record))) = self.read(&read).await?.pop() else {
+            return Ok(None);
+        };
+        let answer = match serde_json::from_str::<Recorded>(&record.answer) {
+            Ok(Recorded::Outcome { outcome, .. }) => RecordedAnswer::Outcome(outcome),
+            Ok(Recorded::Refused(refusal)) => RecordedAnswer::Refused(refusal),
+            Err(error) => {
+                tracing::error!(%error, key, "operation record can't be read");
+                return Err(RunError::Failed);
+            }
+        };
+        Ok(Some(RecordedOperation {
+            principal: record.principal,
+            fingerprint: record.fingerprint,
+            at: record.at,
+            answer,
+        }))
+    }
 }
 
 /// What an operation record keeps.

@@ -34,7 +34,7 @@ mod retention;
 mod view;
 mod writes;
 
-pub use answer::Accepted;
+pub use answer::{Accepted, RecordedAnswer, RecordedOperation};
 pub use command::{Command, Context, Stop};
 pub use config::Config;
 pub use error::RunError;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use anabranch_files::Location;
 use anabranch_partition::{Command, Context, Stop, Subject, View};
-use anabranch_store::{Kind, ObjectId, PartitionId, Read, StoreTime, TaskId};
+use anabranch_store::{Entry, Kind, ObjectId, PartitionId, Read, Revision, StoreTime, TaskId};
+use serde::{Deserialize, Serialize};
 
 use crate::command::mark_purge::{guard_against_purge, marks_read};
 use crate::place::{Container, guard_scope, scope_key, table_key};
@@ -77,8 +78,29 @@ impl CommitPointers {
     }
 }
 
+/// What one change made of its name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Published {
+    pub(crate) object: ObjectId,
+    pub(crate) version: i64,
+    pub(crate) from: Revision,
+    /// The body of the entry.
+    pub(crate) body: String,
+}
+
+impl From<&Entry> for Published {
+    fn from(entry: &Entry) -> Published {
+        Published {
+            object: entry.object,
+            version: entry.version,
+            from: entry.from,
+            body: entry.body.to_string(),
+        }
+    }
+}
+
 impl Command for CommitPointers {
-    type Outcome = ();
+    type Outcome = Vec<Published>;
 
     fn name(&self) -> &'static str {
         "commit_tables"
@@ -108,7 +130,8 @@ impl Command for CommitPointers {
             .collect()
     }
 
-    fn apply(&self, view: &mut View<'_>, context: &Context<'_>) -> Result<(), Stop> {
+    fn apply(&self, view: &mut View<'_>, context: &Context<'_>) -> Result<Vec<Published>, Stop> {
+        let mut published = Vec::with_capacity(self.changes.len());
         if context.now >= self.valid_until {
             return Err(Stop::Stale);
         }
@@ -130,9 +153,13 @@ impl Command for CommitPointers {
             if !as_expected {
                 return Err(Stop::Stale);
             }
-            if let Becomes::Version { object, body } = &change.becomes {
-                view.put(key, change.kind, *object, body.clone())?;
-            }
+            let stands = match &change.becomes {
+                Becomes::Version { object, body } => {
+                    Some(view.put(key, change.kind, *object, body.clone())?)
+                }
+                Becomes::Same => standing,
+            };
+            published.extend(stands.as_ref().map(Published::from));
         }
         if let Some(task) = self.forget {
             view.finish_task(task);
@@ -142,6 +169,6 @@ impl Command for CommitPointers {
                 view.record_operation(key.clone(), self.fingerprint.clone());
             }
         }
-        Ok(())
+        Ok(published)
     }
 }

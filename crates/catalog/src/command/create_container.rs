@@ -36,7 +36,8 @@ impl CreateContainer {
 }
 
 impl Command for CreateContainer {
-    type Outcome = ();
+    /// The new partition's id.
+    type Outcome = i64;
 
     fn name(&self) -> &'static str {
         "create_container"
@@ -48,7 +49,7 @@ impl Command for CreateContainer {
         parent.chain([Read::Point(key)]).collect()
     }
 
-    fn apply(&self, view: &mut View<'_>, _: &Context<'_>) -> Result<(), Stop> {
+    fn apply(&self, view: &mut View<'_>, _: &Context<'_>) -> Result<i64, Stop> {
         if let Some((parent, subject)) = &self.parent {
             parent.guard(view, *subject)?;
         }
@@ -59,6 +60,6 @@ impl Command for CreateContainer {
         view.create_partition(self.partition, self.parent_partition());
         let object = ObjectId::from(self.partition);
         view.put(key, self.kind, object, self.body.clone())?;
-        Ok(())
+        Ok(self.partition.0)
     }
 }

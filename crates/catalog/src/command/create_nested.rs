@@ -18,7 +18,8 @@ pub(crate) struct CreateNested {
 }
 
 impl Command for CreateNested {
-    type Outcome = ();
+    /// The new object's id.
+    type Outcome = i64;
 
     fn name(&self) -> &'static str {
         "create_nested_namespace"
@@ -35,7 +36,7 @@ impl Command for CreateNested {
             .collect()
     }
 
-    fn apply(&self, view: &mut View<'_>, _: &Context<'_>) -> Result<(), Stop> {
+    fn apply(&self, view: &mut View<'_>, _: &Context<'_>) -> Result<i64, Stop> {
         self.database.guard(view, Subject::Namespace)?;
         guard_scope(view, &self.database, &self.scope)?;
         let key = nested_key(self.database.partition, &self.scope, &self.name);
@@ -43,6 +44,6 @@ impl Command for CreateNested {
             return Err(already_exists(Subject::Namespace, &self.name).into());
         }
         view.put(key, Kind::Namespace, self.object, self.body.clone())?;
-        Ok(())
+        Ok(self.object.0)
     }
 }

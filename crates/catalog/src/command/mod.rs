@@ -12,7 +12,7 @@ mod rename_container;
 mod rename_pointer;
 mod set_properties;
 
-pub(crate) use commit_pointers::{Becomes, CommitPointers, Expected, PointerChange};
+pub(crate) use commit_pointers::{Becomes, CommitPointers, Expected, PointerChange, Published};
 pub(crate) use create_container::CreateContainer;
 pub(crate) use create_nested::CreateNested;
 pub(crate) use drop_container::DropContainer;

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use anabranch_partition::{Accepted, Command, OperationKey, Request, RunError};
+use anabranch_partition::{Accepted, Command, OperationKey, RecordedOperation, Request, RunError};
 use anabranch_store::PartitionId;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::CatalogError;
-use crate::service::Core;
 use crate::service::lookup::reference_revision;
+use crate::service::{Catalog, Core};
 
 /// Who asks for a change, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ impl Caller {
 
     pub(crate) fn operation(&self) -> Option<OperationKey> {
         self.idempotency_key.as_ref().map(|key| OperationKey {
-            key: format!("key/{key}"),
+            key: operation_key(key),
             fingerprint: self.fingerprint.clone(),
         })
     }
@@ -105,6 +105,18 @@ impl Core {
         };
         Ok(self.run(caller, Vec::new(), command).await?)
     }
+}
+
+impl Catalog {
+    /// What is recorded under an `Idempotency-Key`; `None` if nothing is (any more).
+    pub async fn operation(&self, key: &str) -> Result<Option<RecordedOperation>, CatalogError> {
+        Ok(self.core.partitions.recorded(&operation_key(key)).await?)
+    }
+}
+
+/// Callers' keys are told from those that are derived from ids inside a request.
+fn operation_key(key: &str) -> String {
+    format!("key/{key}")
 }
 
 /// What an earlier request under the same key was answered.

@@ -29,6 +29,8 @@ use crate::service::prepare::{Committed, Edit};
 const BATCH: usize = 128;
 /// Files read or stored side by side, at most.
 const FILES_AT_ONCE: usize = 32;
+/// Files of one commit that are stored side by side, at most.
+const FILES_OF_ONE_AT_ONCE: usize = 8;
 /// How often a commit is prepared again before its caller is asked to.
 const TRIES: u32 = 30;
 

@@ -108,7 +108,7 @@ impl Catalog {
         warehouse: &Warehouse,
         namespace: &Namespace,
         properties: &Properties,
-    ) -> Result<Changed<()>, CatalogError> {
+    ) -> Result<Changed<i64>, CatalogError> {
         let resolved = self
             .core
             .resolve_one(namespace_path(warehouse, namespace))
@@ -144,7 +144,7 @@ impl Catalog {
             let partitions = vec![catalog.container.partition];
             self.core.run(caller, partitions, command).await?
         };
-        Ok(changed((), &accepted))
+        Ok(changed(accepted.outcome, &accepted))
     }
 
     /// Drops an empty namespace.

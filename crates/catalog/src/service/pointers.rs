@@ -7,7 +7,7 @@ use anabranch_partition::{Refusal, RunError, Subject};
 use anabranch_store::{Class, Entry, Kind, ObjectId, Resolved};
 
 use crate::body::{self, PointerBody};
-use crate::command::{DropPointer, RenamePointer};
+use crate::command::{DropPointer, Published, RenamePointer};
 use crate::error::CatalogError;
 use crate::name::{Identifier, Namespace, Warehouse};
 use crate::place::not_found;
@@ -15,6 +15,7 @@ use crate::service::caller::{Caller, Changed, changed};
 use crate::service::document::Document;
 use crate::service::listing::{Listing, Page, Shelf};
 use crate::service::lookup::{found_catalog, found_database, reference_revision, table_path};
+use crate::service::prepare::Committed;
 use crate::service::{Catalog, Core};
 
 /// A table or a view.
@@ -117,6 +118,41 @@ pub(crate) fn pointer_of(
 }
 
 impl Core {
+    /// What an earlier request published under a name: as it is now if it still stands there, else
+    /// as that request left it.
+    pub(crate) async fn committed_before(
+        &self,
+        warehouse: &Warehouse,
+        identifier: &Identifier,
+        kind: PointerKind,
+        published: &Published,
+    ) -> Result<Committed, CatalogError> {
+        let now = self.pointer(warehouse, identifier, kind).await;
+        let pointer = match now {
+            Ok(pointer) if pointer.object == published.object => pointer,
+            Err(error) if error.refusal().is_none() => return Err(error),
+            _ => {
+                let catalog = self.catalog(warehouse).await?;
+                let left: PointerBody = serde_json::from_str(&published.body)
+                    .map_err(|_| CatalogError::Run(RunError::Failed))?;
+                Pointer {
+                    identifier: identifier.clone(),
+                    kind,
+                    object: published.object,
+                    version: published.version,
+                    metadata_location: left.metadata_location,
+                    location: left.location,
+                    settings: Arc::new(catalog.settings),
+                    revision: reference_revision(published.from),
+                }
+            }
+        };
+        let document = self
+            .document(&pointer.metadata_location, &pointer.settings)
+            .await?;
+        Ok(Committed { pointer, document })
+    }
+
     pub(crate) async fn pointer(
         &self,
         warehouse: &Warehouse,

@@ -11,6 +11,7 @@ use anabranch_partition::{Refusal, RunError};
 use bytes::Bytes;
 
 use crate::body::Properties;
+use crate::command::Published;
 use crate::error::CatalogError;
 use crate::name::{Identifier, Warehouse};
 use crate::place::not_found;
@@ -229,10 +230,14 @@ impl Catalog {
         kind: PointerKind,
         error: CatalogError,
     ) -> Result<Committed, CatalogError> {
-        self.core.refuse(caller, error).await?;
-        let pointer = self.pointer(warehouse, identifier, kind).await?;
-        let document = self.document(&pointer).await?;
-        Ok(Committed { pointer, document })
+        let earlier = self.core.refuse(caller, error).await?;
+        let published = serde_json::from_value::<Vec<Published>>(earlier.outcome)
+            .ok()
+            .and_then(|all| all.into_iter().next())
+            .ok_or(CatalogError::Run(RunError::Unknown))?;
+        self.core
+            .committed_before(warehouse, identifier, kind, &published)
+            .await
     }
 
     pub(crate) async fn commit_one(

@@ -104,8 +104,15 @@ impl Catalog {
         new: &NewCatalog,
     ) -> Result<Changed<CatalogInfo>, CatalogError> {
         let tried = self.try_create_catalog(caller, new).await;
-        let Changed { revision, .. } = self.core.answer(caller, tried).await?;
-        let value = self.load_catalog(&new.warehouse).await?;
+        let Changed { value, revision } = self.core.answer(caller, tried).await?;
+        let stored = stored(new);
+        let value = CatalogInfo {
+            warehouse: new.warehouse.clone(),
+            id: PartitionId(value),
+            settings: settings_of(&stored.properties)?,
+            location: stored.location,
+            properties: stored.properties,
+        };
         Ok(Changed { value, revision })
     }
 
@@ -113,12 +120,11 @@ impl Catalog {
         &self,
         caller: &Caller,
         new: &NewCatalog,
-    ) -> Result<Changed<()>, CatalogError> {
+    ) -> Result<Changed<i64>, CatalogError> {
         let name = &new.warehouse.catalog;
         check_plain_name("name", name)?;
         location::parse("location", &new.location)?;
-        let settings = StorageSettings::from_properties(&new.properties)
-            .map_err(|error| Refusal::invalid(format!("`properties`: {error}")))?;
+        let settings = settings_of(&new.properties)?;
         if settings.sends_ambient_keys_elsewhere() {
             return Err(Refusal::invalid(
                 "`properties`: with `s3.endpoint`, give `s3.access-key-id` and \
@@ -129,22 +135,18 @@ impl Catalog {
         }
         let metalake = self.metalake(&new.warehouse.metalake).await?;
         let partition = PartitionId::new(PartitionKind::Catalog, rand::random());
-        let stored = CatalogBody {
-            location: new.location.trim_end_matches('/').to_owned(),
-            properties: new.properties.clone(),
-        };
         let command = CreateContainer {
             kind: Kind::Catalog,
             name: name.clone(),
             partition,
-            body: body::write(&stored),
+            body: body::write(&stored(new)),
             parent: Some((metalake.clone(), Subject::Metalake)),
         };
         let accepted = self
             .core
             .run(caller, vec![metalake.partition], command)
             .await?;
-        Ok(changed((), &accepted))
+        Ok(changed(accepted.outcome, &accepted))
     }
 
     /// A catalog by name.
@@ -306,4 +308,17 @@ fn already_there(error: &CatalogError) -> bool {
             ..
         }))
     )
+}
+
+/// What a new catalog's entry holds.
+fn stored(new: &NewCatalog) -> CatalogBody {
+    CatalogBody {
+        location: new.location.trim_end_matches('/').to_owned(),
+        properties: new.properties.clone(),
+    }
+}
+
+fn settings_of(properties: &Properties) -> Result<StorageSettings, Refusal> {
+    StorageSettings::from_properties(properties)
+        .map_err(|error| Refusal::invalid(format!("`properties`: {error}")))
 }

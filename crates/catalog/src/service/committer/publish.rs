@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use anabranch_partition::{Accepted, Reason, Refusal, RunError};
-use anabranch_store::{Answer, Read};
+use anabranch_partition::{Accepted, Reason, RecordedAnswer, Refusal, RunError};
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use futures::stream::{self, StreamExt};
 
 use super::plan::Planned;
-use super::{Committer, FILES_AT_ONCE, Job, NamedEdit, reply};
-use crate::command::CommitPointers;
+use super::{Committer, FILES_AT_ONCE, FILES_OF_ONE_AT_ONCE, Job, NamedEdit, reply};
+use crate::command::{CommitPointers, Published};
 use crate::error::CatalogError;
 use crate::service::lookup::reference_revision;
 use crate::service::pointers::Pointer;
@@ -71,11 +70,21 @@ impl Committer {
         }
         let settings = &planned.ready.catalog.settings;
         let files = self.core.files.with_settings(settings);
-        for file in planned.files() {
-            let bytes = file.document.bytes().clone();
-            let stored = files.put_new(&file.location, bytes).await;
-            stored.map_err(|error| CatalogError::unwritten(&error))?;
-        }
+        let puts: Vec<BoxFuture<'_, _>> = planned
+            .files()
+            .map(|file| {
+                let bytes = file.document.bytes().clone();
+                files.put_new(&file.location, bytes).boxed()
+            })
+            .collect();
+        // All of them end before any failure is told: none may be on its way when the others are
+        // discarded.
+        let stored: Vec<_> = stream::iter(puts)
+            .buffered(FILES_OF_ONE_AT_ONCE)
+            .collect()
+            .await;
+        let stored: Result<Vec<()>, _> = stored.into_iter().collect();
+        stored.map_err(|error| CatalogError::unwritten(&error))?;
         Ok(())
     }
 
@@ -83,12 +92,12 @@ impl Committer {
     async fn settle(
         &self,
         planned: Planned,
-        outcome: Result<Accepted<()>, RunError>,
+        outcome: Result<Accepted<Vec<Published>>, RunError>,
     ) -> Option<Job> {
         match outcome {
             Ok(accepted) if accepted.replayed => {
                 self.discard(&planned).await;
-                self.answer_with_current(planned.ready.job).await;
+                self.answer_again(planned.ready.job, accepted.outcome).await;
                 None
             }
             Ok(accepted) => {
@@ -125,7 +134,7 @@ impl Committer {
         }
     }
 
-    async fn answer_with_committed(&self, planned: Planned, accepted: &Accepted<()>) {
+    async fn answer_with_committed(&self, planned: Planned, accepted: &Accepted<Vec<Published>>) {
         let settings = Arc::new(planned.ready.catalog.settings);
         let mut committed = Vec::with_capacity(planned.prepared.len());
         for (edit, prepared) in planned.ready.job.edits.iter().zip(planned.prepared) {
@@ -158,30 +167,29 @@ impl Committer {
         reply(planned.ready.job, Ok(committed));
     }
 
-    /// Answers with success and what stands now: the request was applied before. A table that was
-    /// dropped or renamed since is left out. If what stands can't be read, no error may say that
-    /// nothing was changed.
-    async fn answer_with_current(&self, job: Job) {
+    /// Answers with success: the request was applied before. A table that still stands under its
+    /// name is shown as it is now, one that was dropped, renamed or replaced since as the request
+    /// left it. If neither can be read, no error may say that nothing was changed.
+    async fn answer_again(&self, job: Job, published: Vec<Published>) {
         let mut current = Vec::with_capacity(job.edits.len());
-        for edit in &job.edits {
-            match self.current(&job, edit).await {
+        for (edit, published) in job.edits.iter().zip(&published) {
+            match self.current(&job, edit, published).await {
                 Ok(committed) => current.push(committed),
-                Err(error) if error.refusal().is_some() => {}
                 Err(_) => return reply(job, Err(RunError::Unknown.into())),
             }
         }
         reply(job, Ok(current));
     }
 
-    async fn current(&self, job: &Job, edit: &NamedEdit) -> Result<Committed, CatalogError> {
-        let core = &self.core;
-        let pointer = core
-            .pointer(&job.warehouse, &edit.identifier, edit.kind)
-            .await?;
-        let document = core
-            .document(&pointer.metadata_location, &pointer.settings)
-            .await?;
-        Ok(Committed { pointer, document })
+    async fn current(
+        &self,
+        job: &Job,
+        edit: &NamedEdit,
+        published: &Published,
+    ) -> Result<Committed, CatalogError> {
+        self.core
+            .committed_before(&job.warehouse, &edit.identifier, edit.kind, published)
+            .await
     }
 
     /// A request that would be refused may be one that was applied before and whose answer was
@@ -189,10 +197,10 @@ impl Committer {
     /// request's key.
     pub(super) async fn settle_refusal(&self, job: Job, refusal: Refusal, derived: Vec<String>) {
         match self.was_applied(&job, &derived).await {
-            Ok(false) => {}
-            Ok(true) => {
+            Ok(None) => {}
+            Ok(Some(published)) => {
                 metrics::counter!("anabranch_recognised_total").increment(1);
-                return self.answer_with_current(job).await;
+                return self.answer_again(job, published).await;
             }
             Err(error) => {
                 tracing::warn!(%error, "whether a commit was applied before can't be read");
@@ -203,21 +211,31 @@ impl Committer {
             metrics::counter!("anabranch_conflicts_total", "reason" => "requirement").increment(1);
         }
         match self.core.refuse(&job.caller, refusal.into()).await {
-            Ok(_) => self.answer_with_current(job).await,
+            Ok(accepted) => match serde_json::from_value(accepted.outcome) {
+                Ok(published) => self.answer_again(job, published).await,
+                Err(_) => reply(job, Err(RunError::Unknown.into())),
+            },
             Err(error) => reply(job, Err(error)),
         }
     }
 
-    async fn was_applied(&self, job: &Job, derived: &[String]) -> Result<bool, RunError> {
-        let reads: Vec<Read> = derived.iter().cloned().map(Read::Operation).collect();
-        if reads.is_empty() {
-            return Ok(false);
+    /// What an earlier, equal request by the same principal published, if there was one.
+    async fn was_applied(
+        &self,
+        job: &Job,
+        derived: &[String],
+    ) -> Result<Option<Vec<Published>>, RunError> {
+        for key in derived {
+            let earlier = self.core.partitions.recorded(key).await?;
+            let equal = earlier.filter(|record| {
+                record.fingerprint == job.caller.fingerprint
+                    && record.principal == job.caller.principal
+            });
+            if let Some(RecordedAnswer::Outcome(outcome)) = equal.map(|record| record.answer) {
+                let published = serde_json::from_value(outcome).map_err(|_| RunError::Unknown)?;
+                return Ok(Some(published));
+            }
         }
-        let answers = self.core.partitions.read(&reads).await?;
-        Ok(answers.iter().any(|answer| {
-            matches!(answer, Answer::Operation(Some(record))
-                if record.fingerprint == job.caller.fingerprint
-                    && record.principal == job.caller.principal)
-        }))
+        Ok(None)
     }
 }
