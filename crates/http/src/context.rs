@@ -10,7 +10,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Uri};
 
 use crate::fault::{Fault, FaultKind};
-use crate::fingerprint::fingerprint;
+use crate::fingerprint::{BodyDigest, with_digest};
 use crate::request_id::RequestId;
 
 /// Who a request comes from if it doesn't say.
@@ -47,17 +47,21 @@ pub struct RequestContext {
     pub headers: HeaderMap,
     method: Method,
     uri: Uri,
+    body_digest: Option<BodyDigest>,
 }
 
 impl RequestContext {
-    /// The digest of everything that this request asks for; `body` is empty for a request
-    /// without one.
+    /// The digest of everything that this request asks for; `body` is the request's own, as it
+    /// was sent, or empty if it has none or none that counts.
     pub fn fingerprint(&self, body: &[u8]) -> String {
         let target = self
             .uri
             .path_and_query()
             .map_or("/", |target| target.as_str());
-        fingerprint(&self.method, target, body)
+        with_digest(&self.method, target, body, || match self.body_digest {
+            Some(digest) if !body.is_empty() => digest,
+            _ => BodyDigest::of(body),
+        })
     }
 
     /// How long the request may wait for its turn: half of what is left. The other half is for
@@ -88,6 +92,7 @@ impl<S: Send + Sync> FromRequestParts<S> for RequestContext {
             headers: parts.headers.clone(),
             method: parts.method.clone(),
             uri: original.map_or_else(|| parts.uri.clone(), |original| original.0.clone()),
+            body_digest: parts.extensions.get::<BodyDigest>().copied(),
         })
     }
 }

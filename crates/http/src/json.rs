@@ -1,18 +1,16 @@
 //! JSON bodies.
 
-use std::time::Instant;
-
-use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
-use crate::context::Deadline;
 use crate::fault::{Fault, FaultKind};
 
 /// Objects and arrays inside each other, at most. Below the 128 at which the parser gives up, so
 /// that whatever is accepted can be wrapped and read again.
 const MAX_DEPTH: u32 = 100;
+/// A body up to this size is decoded on the spot.
+const DECODED_AT_ONCE: usize = 64 << 10;
 
 /// A JSON body. The content type doesn't matter: clients forget it.
 #[derive(Clone, Debug)]
@@ -23,32 +21,37 @@ pub struct Json<T> {
     pub raw: Bytes,
 }
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
+impl<T, S> FromRequest<S> for Json<T>
+where
+    T: DeserializeOwned + Send + 'static,
+    S: Send + Sync,
+{
     type Rejection = Fault;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Fault> {
-        let deadline = Deadline::of(request.extensions());
-        let raw = read(request, state, deadline).await?;
-        let value = parse(&raw)?;
+        // The stack has read it already, within its limits.
+        let raw = Bytes::from_request(request, state).await;
+        let raw = raw.map_err(|_| Fault::invalid("the body ended before it was complete"))?;
+        let value = match raw.len() {
+            0..=DECODED_AT_ONCE => parse(&raw)?,
+            _ => parse_apart(raw.clone()).await?,
+        };
         Ok(Json { value, raw })
     }
 }
 
-async fn read<S>(request: Request, state: &S, deadline: Instant) -> Result<Bytes, Fault>
-where
-    S: Send + Sync,
-{
-    match tokio::time::timeout_at(deadline.into(), Bytes::from_request(request, state)).await {
-        Ok(Ok(bytes)) => Ok(bytes),
-        Ok(Err(BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)))) => {
-            let message = "the body is larger than this server takes; see the setting `body-limit`";
-            Err(Fault::new(FaultKind::BodyTooLarge, message))
-        }
-        Ok(Err(_)) => Err(Fault::invalid("the body ended before it was complete")),
-        Err(_) => {
-            let message = "the body did not arrive in time; nothing was changed";
-            Err(Fault::new(FaultKind::BodyTimeout, message))
-        }
+/// Decodes where it keeps no other request waiting.
+async fn parse_apart<T: DeserializeOwned + Send + 'static>(raw: Bytes) -> Result<T, Fault> {
+    match tokio::task::spawn_blocking(move || parse(&raw)).await {
+        Ok(parsed) => parsed,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // Only a runtime that ends cancels what was begun.
+            Err(_) => Err(Fault::new(
+                FaultKind::Overloaded,
+                "the server is stopping; nothing was done",
+            )),
+        },
     }
 }
 
@@ -62,6 +65,10 @@ fn parse<T: DeserializeOwned>(raw: &[u8]) -> Result<T, Fault> {
         return Err(Fault::invalid(format!(
             "the body has more than {MAX_DEPTH} objects and arrays inside each other"
         )));
+    }
+    // To keep the path for an error is most of the work where much is skipped.
+    if let Ok(value) = serde_json::from_slice(raw) {
+        return Ok(value);
     }
     let mut deserializer = serde_json::Deserializer::from_slice(raw);
     let is_object = raw.trim_ascii_start().starts_with(b"{");

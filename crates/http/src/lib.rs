@@ -14,12 +14,14 @@
 //! - [`Fault`] and [`ErrorShape`]: what goes wrong outside the domain, and how a protocol says it.
 //! - [`Stack`]: everything around a router; [`serve`]: the accept loop with a graceful end.
 
+mod body;
 mod context;
 mod etag;
 mod fault;
 mod fingerprint;
 mod json;
 mod path;
+mod patient;
 mod query;
 mod request_id;
 mod serve;

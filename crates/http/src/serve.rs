@@ -1,4 +1,8 @@
-//! The accept loop: bounded connections, a time limit on request heads, a graceful end.
+//! The accept loop: bounded connections, a time limit on silent peers, a graceful end.
+//!
+//! Only HTTP/1.1 is spoken: every client of the protocols speaks it, and none HTTP/2 without TLS.
+//! That a connection's version needn't be found out first also means that its time runs from its
+//! very beginning.
 
 use std::future::Future;
 use std::io;
@@ -6,12 +10,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
+use hyper::server::conn::http1::Builder;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+
+use crate::patient::Patient;
 
 /// How long to wait before accepting again when the process has no descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
@@ -21,8 +27,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 pub struct ServeLimits {
     /// Open connections; further ones wait in the kernel's queue.
     pub connections: usize,
-    /// How long a connection may be idle, or take to send a request's head.
-    pub head_timeout: Duration,
+    /// How long a connection may be idle, take to send a request's head, or take nothing of an
+    /// answer.
+    pub idle_timeout: Duration,
     /// How long requests may take to end after the stop was asked for.
     pub grace: Duration,
 }
@@ -31,7 +38,7 @@ impl Default for ServeLimits {
     fn default() -> ServeLimits {
         ServeLimits {
             connections: 4096,
-            head_timeout: Duration::from_secs(75),
+            idle_timeout: Duration::from_secs(75),
             grace: Duration::from_secs(65),
         }
     }
@@ -47,12 +54,10 @@ pub async fn serve(
 ) -> bool {
     let graceful = GracefulShutdown::new();
     let seats = Arc::new(Semaphore::new(limits.connections));
-    let mut builder = Builder::new(TokioExecutor::new());
+    let mut builder = Builder::new();
     builder
-        .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(limits.head_timeout);
-    builder.http2().timer(TokioTimer::new());
+        .header_read_timeout(limits.idle_timeout);
     let service = TowerToHyperService::new(router);
 
     let mut stop = std::pin::pin!(stop);
@@ -64,12 +69,12 @@ pub async fn serve(
         let Some((stream, seat)) = accepted else {
             continue;
         };
-        let connection = builder.serve_connection(TokioIo::new(stream), service.clone());
-        let connection = graceful.watch(connection.into_owned());
+        let stream = TokioIo::new(Patient::new(stream, limits.idle_timeout));
+        let connection = graceful.watch(builder.serve_connection(stream, service.clone()));
         tokio::spawn(async move {
             let _seat = seat;
             if let Err(error) = connection.await {
-                tracing::debug!(error, "connection ended");
+                tracing::debug!(%error, "connection ended");
             }
         });
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -22,6 +23,7 @@ use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove};
 use tracing::{Instrument, Span};
 
+use crate::body::{self, BodyLimits};
 use crate::context::Deadline;
 use crate::fault::{Fault, FaultKind, Shapes};
 use crate::request_id::{REQUEST_ID, RequestId};
@@ -37,10 +39,29 @@ pub struct RequestLimits {
     pub timeout: Duration,
     /// The largest body.
     pub body_bytes: usize,
+    /// The bodies that are in memory at the same time, in bytes together; what would go beyond is
+    /// answered 503.
+    pub bodies_bytes: usize,
     /// Requests that run at the same time; one more is answered 503.
     pub in_flight: usize,
     /// Requests that wait for news at the same time, counted apart.
     pub long_polls: usize,
+}
+
+/// A body that stands still for longer than this is given up; also after a sixth of the request's
+/// time, if that is less. All of it has half of the request's time: the other half is for the
+/// request itself.
+const LONGEST_STALL: Duration = Duration::from_secs(10);
+const LONGEST_BODY: Duration = Duration::from_secs(30);
+
+impl RequestLimits {
+    fn body(&self) -> BodyLimits {
+        BodyLimits {
+            bytes: self.body_bytes,
+            stall: LONGEST_STALL.min(self.timeout / 6),
+            total: LONGEST_BODY.min(self.timeout / 2),
+        }
+    }
 }
 
 impl Default for RequestLimits {
@@ -48,6 +69,7 @@ impl Default for RequestLimits {
         RequestLimits {
             timeout: Duration::from_secs(60),
             body_bytes: 32 << 20,
+            bodies_bytes: 512 << 20,
             in_flight: 1024,
             long_polls: 1024,
         }
@@ -67,6 +89,7 @@ pub struct Stack {
     on_request: Option<OnRequest>,
     in_flight: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
+    body_memory: Arc<Semaphore>,
     running: TaskTracker,
 }
 
@@ -81,6 +104,9 @@ impl Stack {
             on_request: None,
             in_flight: Arc::new(Semaphore::new(limits.in_flight)),
             waiting: Arc::new(Semaphore::new(limits.long_polls)),
+            body_memory: Arc::new(Semaphore::new(
+                limits.bodies_bytes.min(Semaphore::MAX_PERMITS),
+            )),
             running: TaskTracker::new(),
         }
     }
@@ -115,7 +141,7 @@ impl Stack {
         router
             .fallback(no_route)
             .method_not_allowed_fallback(method_not_allowed)
-            .layer(DefaultBodyLimit::max(self.limits.body_bytes))
+            .layer(DefaultBodyLimit::disable())
             .layer(from_fn_with_state(Arc::new(self.clone()), converse))
             .layer(compression)
     }
@@ -146,6 +172,23 @@ impl Stack {
         }
     }
 
+    /// The request with its whole body in memory, and that memory.
+    async fn receive(
+        &self,
+        request: Request,
+        route: &str,
+    ) -> Result<(Request, Option<OwnedSemaphorePermit>), Fault> {
+        if request.method().is_safe() || route == UNMATCHED {
+            return Ok((request, None));
+        }
+        let (mut parts, body) = request.into_parts();
+        let limits = self.limits.body();
+        let received = body::receive(&parts.headers, body, limits, &self.body_memory).await?;
+        parts.extensions.insert(received.digest);
+        let request = Request::from_parts(parts, Body::from(received.bytes));
+        Ok((request, Some(received.memory)))
+    }
+
     async fn answer(
         &self,
         request: Request,
@@ -154,10 +197,12 @@ impl Stack {
         deadline: Instant,
     ) -> Result<Response, Fault> {
         refuse_other_sites(request.method(), request.headers())?;
+        // First the body: whoever sends half of one takes no seat, and nothing was begun for it.
+        let (request, body_memory) = self.receive(request, route).await?;
         let admission = self.admit(route)?;
         let is_mutation = !request.method().is_safe() && !self.long_poll.contains(&route);
         let run = async move {
-            let _admission = admission;
+            let _held = (admission, body_memory);
             AssertUnwindSafe(next.run(request)).catch_unwind().await
         };
         let ended = if is_mutation {

@@ -8,8 +8,9 @@ use anabranch_http::{
     Fault, Json, PathNames, RequestContext, RequestLimits, ServeLimits, Shapes, Stack, serve,
 };
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::routing::{get, post};
+use futures::{StreamExt, stream};
 use http::{Request, StatusCode};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -257,4 +258,194 @@ async fn a_stop_lets_the_running_request_end_and_takes_no_other() {
         "all requests ended in time"
     );
     assert!(TcpStream::connect(address).await.is_err());
+}
+
+/// A server whose peers have a fifth of a second for everything.
+struct Brief {
+    address: std::net::SocketAddr,
+    stop: oneshot::Sender<()>,
+    serving: tokio::task::JoinHandle<bool>,
+}
+
+impl Brief {
+    async fn serve(connections: usize) -> Brief {
+        let endless = get(|| async {
+            let piece = Bytes::from_static(&[b'x'; 1 << 16]);
+            let pieces = stream::repeat(piece).map(Ok::<_, std::io::Error>);
+            Body::from_stream(pieces)
+        });
+        let routes = echo().route("/endless", endless);
+        let router = stack(RequestLimits::default()).around(routes);
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (stop, stopped) = oneshot::channel::<()>();
+        let limits = ServeLimits {
+            connections,
+            idle_timeout: Duration::from_millis(200),
+            ..ServeLimits::default()
+        };
+        let serving = tokio::spawn(serve(listener, router, limits, async {
+            stopped.await.unwrap_or_default();
+        }));
+        Brief {
+            address,
+            stop,
+            serving,
+        }
+    }
+
+    async fn connect(&self, sent: &[u8]) -> TcpStream {
+        let mut client = TcpStream::connect(self.address).await.expect("connected");
+        client.write_all(sent).await.expect("sent");
+        client
+    }
+}
+
+const HEALTH: &[u8] = b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n";
+
+/// Reads until the answer to [`HEALTH`] is complete.
+async fn read_health(client: &mut TcpStream) {
+    let mut text = String::new();
+    while !text.ends_with("well") {
+        let mut buffer = [0; 1024];
+        let count = client.read(&mut buffer).await.expect("an answer");
+        assert_ne!(count, 0, "closed after {text:?}");
+        text += std::str::from_utf8(&buffer[..count]).expect("text");
+    }
+}
+
+#[tokio::test]
+async fn a_peer_that_is_silent_or_stops_half_way_keeps_no_seat() {
+    for sent in [
+        &b""[..],
+        b"PRI * HT",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0",
+        b"GET /health HT",
+        b"GET /health HTTP/1.1\r\nhost: x\r\n",
+        b"GET /endless HTTP/1.1\r\nhost: x\r\n\r\n",
+    ] {
+        let server = Brief::serve(3).await;
+        let mut silent = Vec::new();
+        for _ in 0..3 {
+            silent.push(server.connect(sent).await);
+        }
+        let mut client = server.connect(HEALTH).await;
+        read_health(&mut client).await;
+    }
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_wait_until_another_one_ends() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let router = stack(RequestLimits::default()).around(echo());
+    let limits = ServeLimits {
+        connections: 2,
+        ..ServeLimits::default()
+    };
+    tokio::spawn(serve(listener, router, limits, std::future::pending()));
+    let mut seated = Vec::new();
+    for _ in 0..2 {
+        let mut client = TcpStream::connect(address).await.expect("connected");
+        client.write_all(HEALTH).await.expect("sent");
+        read_health(&mut client).await;
+        seated.push(client);
+    }
+    let mut waiting = TcpStream::connect(address).await.expect("connected");
+    waiting.write_all(HEALTH).await.expect("sent");
+    let mut answer = tokio::spawn(async move { read_health(&mut waiting).await });
+    for client in &mut seated {
+        client.write_all(HEALTH).await.expect("sent");
+        read_health(client).await;
+    }
+    let early = tokio::time::timeout(Duration::from_millis(50), &mut answer).await;
+    assert!(early.is_err(), "a third connection is served");
+    seated.pop();
+    answer.await.expect("it is served now");
+}
+
+#[tokio::test]
+async fn a_connection_that_never_said_anything_does_not_delay_the_stop() {
+    let server = Brief::serve(3).await;
+    let mut client = server.connect(b"").await;
+    let mut other = server.connect(HEALTH).await;
+    read_health(&mut other).await;
+    server.stop.send(()).expect("it runs");
+    assert!(server.serving.await.expect("no panic"));
+    let mut rest = Vec::new();
+    assert_eq!(client.read_to_end(&mut rest).await.expect("closed"), 0);
+}
+
+/// The beginning of a body whose rest never comes.
+fn half_sent(path: &str) -> Request<Body> {
+    let begun = stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(b"{\"a"))]);
+    let body = Body::from_stream(begun.chain(stream::pending()));
+    let request = Request::post(path).header("content-length", 100);
+    request.body(body).expect("a request")
+}
+
+#[tokio::test]
+async fn half_sent_bodies_take_no_seat_and_are_known_not_applied() {
+    let limits = RequestLimits {
+        timeout: Duration::from_secs(1),
+        in_flight: 1,
+        ..RequestLimits::default()
+    };
+    let router = stack(limits).around(echo());
+    let asking: Vec<_> = (0..20)
+        .map(|_| {
+            let router = router.clone();
+            tokio::spawn(async move { ask(&router, half_sent("/inner/body")).await })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    let other = ask(&router, post_request("/inner/body", r#"{"a":7}"#)).await;
+    assert_eq!(other.status, StatusCode::OK, "{}", other.text);
+    for answer in asking {
+        assert_eq!(
+            answer.await.expect("no panic").json(),
+            json!({"inner": 408})
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_drips_is_given_up_in_half_of_the_requests_time() {
+    let limits = RequestLimits {
+        timeout: Duration::from_millis(600),
+        ..RequestLimits::default()
+    };
+    let router = stack(limits).around(echo());
+    let drip = stream::unfold((), |()| async {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        Some((Ok::<_, std::io::Error>(Bytes::from_static(b" ")), ()))
+    });
+    let request = Request::post("/inner/body").body(Body::from_stream(drip));
+    let answer = ask(&router, request.expect("a request")).await;
+    assert_eq!(answer.json(), json!({"inner": 408}));
+}
+
+#[tokio::test]
+async fn bodies_have_so_much_memory_together_and_what_is_beyond_comes_back_later() {
+    let limits = RequestLimits {
+        bodies_bytes: 16,
+        ..RequestLimits::default()
+    };
+    let router = stack(limits).around(echo());
+    for _ in 0..3 {
+        let small = ask(&router, post_request("/inner/body", r#"{"a":7}"#)).await;
+        assert_eq!(small.status, StatusCode::OK);
+        let large = ask(&router, post_request("/inner/body", &" ".repeat(17))).await;
+        assert_eq!(large.status, StatusCode::SERVICE_UNAVAILABLE);
+    }
+}
+
+#[tokio::test]
+async fn a_large_body_is_decoded_apart_and_its_fault_is_told_as_ever() {
+    let router = stack(RequestLimits::default()).around(echo());
+    let junk = format!(r#"{{"a":7,"junk":"{}"}}"#, "x".repeat(1 << 17));
+    let answer = ask(&router, post_request("/inner/body", &junk)).await;
+    assert_eq!(answer.text, "anonymous 7 64");
+    let answer = ask(&router, post_request("/inner/body", &junk[1..])).await;
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
 }

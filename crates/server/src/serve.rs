@@ -21,6 +21,8 @@ use crate::{clock, greeting, jobs, lake, logging, measures, out};
 
 /// What a stopping server adds to the request timeout before it gives running requests up.
 const GRACE_MARGIN: Duration = Duration::from_secs(5);
+/// Bodies of the largest size that are in memory at the same time; of smaller ones, as many more.
+const BODIES_AT_ONCE: usize = 16;
 
 /// Serves until SIGTERM or SIGINT.
 pub async fn serve(flags: &SettingFlags) -> Result<ExitCode, Failure> {
@@ -134,6 +136,7 @@ fn stack(config: &Config) -> Stack {
     let limits = RequestLimits {
         timeout: config.request_timeout,
         body_bytes: config.body_limit,
+        bodies_bytes: config.body_limit.saturating_mul(BODIES_AT_ONCE),
         in_flight: config.max_requests,
         long_polls: config.max_followers,
     };
