@@ -16,6 +16,12 @@ use crate::settings::StorageSettings;
 /// Documents from this size on are parsed off the async threads.
 const INLINE_BYTES: usize = 128 * 1024;
 
+/// What a decoded document weighs for each byte of its text: the text, what is kept of it as text
+/// again, and what was read out. `anabranch-bench rest` shows the memory that follows.
+const HELD_PER_BYTE: u64 = 3;
+/// What every document weighs besides: its key, its fields and its place in the cache.
+const HELD_BESIDES: u64 = 1024;
+
 /// Why a document couldn't be had. Nothing is remembered of it: the next call tries again.
 #[derive(Debug, Clone, Error)]
 pub enum LoadError<E> {
@@ -69,7 +75,7 @@ pub struct MetadataCache<T> {
 }
 
 impl<T: Send + Sync + 'static> MetadataCache<T> {
-    /// A cache of at most `max_weight` bytes (by the documents' own size, before decoding) that
+    /// A cache of at most `max_weight` bytes of memory, by what decoded documents take, that
     /// refuses documents of more than `limit_bytes`.
     pub fn new(files: Files, max_weight: u64, limit_bytes: u64) -> Self {
         let held = Cache::builder()
@@ -113,17 +119,17 @@ impl<T: Send + Sync + 'static> MetadataCache<T> {
         Ok(held.document)
     }
 
-    /// Puts a document in that this server has just written, with its size in bytes.
+    /// Puts a document in that this server has just written, with the size of its text in bytes.
     pub async fn insert(
         &self,
         location: &Location,
         settings: &StorageSettings,
         document: Arc<T>,
-        weight: u64,
+        size: u64,
     ) {
         let held = Held {
             document,
-            weight: clamp(weight),
+            weight: weight_of(size),
         };
         self.held.insert(key(location, settings), held).await;
     }
@@ -163,7 +169,7 @@ impl<T: Send + Sync + 'static> MetadataCache<T> {
             .get(location, self.limit_bytes)
             .await
             .map_err(LoadError::File)?;
-        let weight = clamp(bytes.len() as u64);
+        let weight = weight_of(bytes.len() as u64);
         let parsed = match bytes.len() < INLINE_BYTES {
             true => parse(&bytes),
             false => blocking(location, move || parse(&bytes))
@@ -186,6 +192,9 @@ fn key(location: &Location, settings: &StorageSettings) -> Key {
     (location.clone(), Arc::new(settings))
 }
 
-fn clamp(weight: u64) -> u32 {
+fn weight_of(size: u64) -> u32 {
+    let weight = size
+        .saturating_mul(HELD_PER_BYTE)
+        .saturating_add(HELD_BESIDES);
     u32::try_from(weight).unwrap_or(u32::MAX)
 }

@@ -128,7 +128,7 @@ async fn failure_is_shared_and_not_remembered() {
 async fn weight_is_bounded() {
     let folder = tempfile::tempdir().unwrap();
     let files = Files::new(FilesOptions::default());
-    let cache = MetadataCache::<String>::new(files.clone(), 1000, 1000);
+    let cache = MetadataCache::<String>::new(files.clone(), 10_000, 1000);
     for number in 0..100 {
         let place = location(folder.path(), &format!("{number}.json"));
         files.put_new(&place, vec![b'x'; 100].into()).await.unwrap();
@@ -136,7 +136,7 @@ async fn weight_is_bounded() {
     }
     cache.settle().await;
     let stats = cache.stats();
-    assert!(stats.weight <= 1000 && stats.entries <= 10, "{stats:?}");
+    assert!(stats.weight <= 10_000 && stats.entries <= 10, "{stats:?}");
     assert!(stats.entries > 0);
 }
 
