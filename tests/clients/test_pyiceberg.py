@@ -11,6 +11,7 @@ from pyiceberg.exceptions import (
     NoSuchTableError,
     RESTError,
     TableAlreadyExistsError,
+    ViewAlreadyExistsError,
 )
 from pyiceberg.expressions import EqualTo
 from pyiceberg.partitioning import PartitionField, PartitionSpec
@@ -18,6 +19,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table.sorting import SortField, SortOrder
 from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType, TimestampType
+from pyiceberg.view.metadata import SQLViewRepresentation, ViewVersion
 from support.server import Server
 from support.waiting import wait_until
 
@@ -311,23 +313,25 @@ def test_a_commit_on_a_dropped_table_is_not_found_even_if_the_name_is_used_again
     assert ids(catalog.load_table("sales.orders")) == []
 
 
-def test_views_are_listed_found_and_dropped(server, catalog):
-    server.call("POST", "/iceberg/v1/lake/namespaces/sales/views", {
-        "name": "big_orders",
-        "schema": {"type": "struct", "schema-id": 0, "fields": [
-            {"id": 1, "name": "id", "type": "long", "required": False},
-        ]},
-        "view-version": {
-            "version-id": 1, "timestamp-ms": 1_700_000_000_000, "schema-id": 0, "summary": {},
-            "default-namespace": ["sales"],
-            "representations": [{"type": "sql", "sql": "SELECT id FROM orders WHERE id > 10", "dialect": "duckdb"}],
-        },
-        "properties": {},
-    })
+def test_a_view_is_created_loaded_listed_dropped_and_registered_again(catalog):
+    sql = SQLViewRepresentation(type="sql", sql="SELECT id FROM orders WHERE id > 10", dialect="duckdb")
+    version = ViewVersion(
+        version_id=1, schema_id=0, timestamp_ms=1_700_000_000_000, summary={}, default_namespace=["sales"],
+        representations=[sql],
+    )
+    made = catalog.create_view("sales.big_orders", SCHEMA, version, properties={"owner": "sales"})
+    loaded = catalog.load_view("sales.big_orders")
+    assert loaded.uuid() == made.uuid()
+    assert loaded.properties == {"owner": "sales"}
+    assert loaded.sql_for("duckdb").sql == sql.sql
     assert catalog.list_views("sales") == [("sales", "big_orders")]
-    assert catalog.view_exists("sales.big_orders")
+    with pytest.raises(ViewAlreadyExistsError):
+        catalog.create_view("sales.big_orders", SCHEMA, version)
     catalog.drop_view("sales.big_orders")
     assert not catalog.view_exists("sales.big_orders")
+    again = catalog.register_view("sales.again", made.metadata_location)
+    assert again.uuid() == made.uuid()
+    assert catalog.view_exists("sales.again")
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)

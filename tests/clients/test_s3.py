@@ -1,6 +1,8 @@
 """A catalog on S3, played by moto on the loopback interface."""
 
 import logging
+import os
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,7 +11,7 @@ import pytest
 import requests
 from harness import SCHEMA, ids, pyiceberg, rows
 from moto.server import ThreadedMotoServer
-from support.server import Server
+from support.server import ROOT, Server
 from support.waiting import wait_until
 
 BUCKET = "warehouse"
@@ -44,6 +46,13 @@ def storage() -> Iterator[Storage]:
         "s3.path-style-access": "true",
     }, client)
     moto.stop()
+
+
+def test_every_call_that_the_server_makes_works_on_s3(storage: Storage):
+    storage.client.create_bucket(Bucket="lake")
+    command = ["cargo", "test", "--locked", "--quiet", "--workspace", "--test", "s3", "--", "--include-ignored"]
+    environment = os.environ | {"ANABRANCH_TEST_S3_ENDPOINT": storage.settings["s3.endpoint"]}
+    subprocess.run(command, cwd=ROOT, env=environment, check=True)
 
 
 @pytest.fixture

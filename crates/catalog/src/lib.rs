@@ -22,6 +22,7 @@ mod command;
 mod error;
 mod name;
 mod place;
+mod properties;
 mod service;
 
 pub use body::{CatalogBody, Properties};

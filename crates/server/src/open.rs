@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_catalog::{Catalog, Limits};
-use anabranch_files::{Files, FilesOptions};
+use anabranch_files::{Files, FilesOptions, Location};
 use anabranch_partition::{Config as PartitionConfig, Partitions};
 use anabranch_store::{OpenOptions, PostgresOptions, Store};
 
@@ -50,6 +50,15 @@ pub async fn store(config: &Config, purpose: Purpose) -> Result<Arc<dyn Store>, 
     opened.map_err(|error| Failure::store(&error, &config.shown_store()))
 }
 
+/// Where catalogs may lie on this machine: what the operator named, and nothing else.
+fn local_roots(config: &Config) -> Vec<Location> {
+    let own = [Some(&config.warehouse), config.catalogs_location.as_ref()];
+    let named = own.into_iter().flatten().chain(&config.local_folders);
+    named
+        .filter_map(|text| Location::parse(text).ok())
+        .collect()
+}
+
 /// The catalog service on a store.
 pub fn catalog(config: &Config, store: Arc<dyn Store>) -> Catalog {
     let partitions = PartitionConfig {
@@ -64,6 +73,7 @@ pub fn catalog(config: &Config, store: Arc<dyn Store>) -> Catalog {
         history_retention: config.history_retention,
         sweep_grace: config.sweep_grace,
         job_interval: config.job_interval,
+        local_roots: Some(local_roots(config)),
         ..Limits::default()
     };
     let files = Files::new(FilesOptions::default());

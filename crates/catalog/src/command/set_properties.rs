@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::body::{self, NamespaceBody};
 use crate::place::Container;
+use crate::properties;
 
 /// What became of each key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +66,7 @@ impl Command for SetProperties {
             namespace.properties.insert(key.clone(), value.clone());
             changed.updated.push(key.clone());
         }
+        properties::check(&namespace.properties)?;
         if !changed.removed.is_empty() || !changed.updated.is_empty() {
             let written = body::write(&namespace);
             view.put(self.key.clone(), entry.kind, entry.object, written)?;

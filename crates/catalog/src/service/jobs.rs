@@ -106,7 +106,7 @@ impl Catalog {
                         "it can't be read, and is given up".to_owned(),
                     ));
                 };
-                let Some(settings) = self.core.settings_of(&left.catalog).await? else {
+                let Some((_, settings)) = self.core.reach_of(&left.catalog).await? else {
                     return Ok(After::Finished("its catalog is gone".to_owned()));
                 };
                 let files = self.core.forget(&left, &settings).await?;

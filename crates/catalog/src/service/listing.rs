@@ -37,8 +37,8 @@ impl Page {
         match self.token.as_deref() {
             None | Some("") => Ok(None),
             Some(token) => match token.strip_prefix(TOKEN_MARK) {
-                Some(name) => Ok(Some(name.to_owned())),
-                None => Err(Refusal::invalid(
+                Some(name) if !name.contains('\0') => Ok(Some(name.to_owned())),
+                _ => Err(Refusal::invalid(
                     "`pageToken` is none that this server gave out; begin again without it",
                 )),
             },

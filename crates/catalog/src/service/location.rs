@@ -1,16 +1,17 @@
 //! Where tables may lie, and where they lie if nobody says.
 
-use anabranch_files::{Location, sanitize_segment};
+use anabranch_files::{Location, Scheme, sanitize_segment};
 use anabranch_partition::Refusal;
 use uuid::Uuid;
 
 use crate::body::{CatalogBody, Properties};
 use crate::name::Identifier;
+use crate::service::Core;
 
 /// Property of a namespace: where tables go that name no location.
 pub(crate) const LOCATION_PROPERTY: &str = "location";
 /// Property of a catalog: further prefixes that tables may lie in, comma-separated.
-const ALLOWED_PROPERTY: &str = "allowed-locations";
+pub(crate) const ALLOWED_PROPERTY: &str = "allowed-locations";
 /// Property of a table: where its metadata documents go, if not below its location.
 const METADATA_PATH_PROPERTY: &str = "write.metadata.path";
 
@@ -18,13 +19,7 @@ const METADATA_PATH_PROPERTY: &str = "write.metadata.path";
 pub(crate) fn allowed(catalog: &CatalogBody, field: &str, text: &str) -> Result<Location, Refusal> {
     let location = parse(field, text)?;
     let mut prefixes = vec![catalog.location.as_str()];
-    let further = catalog.properties.get(ALLOWED_PROPERTY);
-    prefixes.extend(
-        further
-            .iter()
-            .flat_map(|list| list.split(','))
-            .map(str::trim),
-    );
+    prefixes.extend(further_prefixes(&catalog.properties));
     for prefix in prefixes {
         if location.is_within(&parse("location of the catalog", prefix)?) {
             return Ok(location);
@@ -34,6 +29,32 @@ pub(crate) fn allowed(catalog: &CatalogBody, field: &str, text: &str) -> Result<
         "`{field}` {text} lies outside of the catalog's location; leave it out, choose one inside, \
          or add its prefix to the catalog's property `{ALLOWED_PROPERTY}`"
     )))
+}
+
+/// The prefixes beside the catalog's own location.
+pub(crate) fn further_prefixes(properties: &Properties) -> impl Iterator<Item = &str> {
+    let list = properties.get(ALLOWED_PROPERTY);
+    list.into_iter()
+        .flat_map(|list| list.split(','))
+        .map(str::trim)
+        .filter(|prefix| !prefix.is_empty())
+}
+
+/// Parses the location of a table and refuses it unless it lies *below* a place that the catalog
+/// allows: what is the catalog's itself must never be a table's to purge.
+pub(crate) fn allowed_for_table(
+    catalog: &CatalogBody,
+    field: &str,
+    text: &str,
+) -> Result<Location, Refusal> {
+    let location = allowed(catalog, field, text)?;
+    let own = parse("location of the catalog", &catalog.location)?;
+    if own.is_within(&location) {
+        return Err(Refusal::invalid(format!(
+            "`{field}` {text} holds the whole catalog; choose a folder below it, or leave it out"
+        )));
+    }
+    Ok(location)
 }
 
 /// The location of a new table: what is asked for, or a place of its own that ends in its id.
@@ -46,7 +67,7 @@ pub(crate) fn for_new_table(
 ) -> Result<String, Refusal> {
     if let Some(text) = asked {
         let trimmed = text.trim_end_matches('/');
-        allowed(catalog, "location", trimmed)?;
+        allowed_for_table(catalog, "location", trimmed)?;
         return Ok(trimmed.to_owned());
     }
     let own = format!("{}-{}", sanitize_segment(&identifier.name), uuid.simple());
@@ -72,6 +93,23 @@ pub(crate) fn metadata_folder(
             let folder = format!("{}/metadata", location.trim_end_matches('/'));
             allowed(catalog, "location", &folder)
         }
+    }
+}
+
+impl Core {
+    /// Refuses a place of a catalog that the operator doesn't let catalogs lie in.
+    pub(crate) fn check_reach(&self, field: &str, text: &str) -> Result<(), Refusal> {
+        let location = parse(field, text)?;
+        let Some(roots) = &self.limits.local_roots else {
+            return Ok(());
+        };
+        if location.scheme() != Scheme::File || roots.iter().any(|root| location.is_within(root)) {
+            return Ok(());
+        }
+        Err(Refusal::invalid(format!(
+            "`{field}` {text} lies in no folder that this server may use for catalogs; choose one \
+             below its warehouse, or have its operator add the folder to the setting `local-folders`"
+        )))
     }
 }
 

@@ -23,7 +23,7 @@ mod warehouses;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_files::{CacheStats, Files, MetadataCache};
+use anabranch_files::{CacheStats, Files, Location, MetadataCache};
 use anabranch_partition::Partitions;
 
 pub use caller::{Caller, Changed};
@@ -54,6 +54,9 @@ pub struct Limits {
     pub sweep_grace: Duration,
     /// How often the recurring jobs run.
     pub job_interval: Duration,
+    /// The local folders that catalogs may lie in; anywhere if `None`. A server that others can
+    /// reach should name them: whoever may create a catalog has it read, written and deleted in.
+    pub local_roots: Option<Vec<Location>>,
     /// Tables in one multi-table commit.
     pub tables_per_commit: usize,
 }
@@ -66,6 +69,7 @@ impl Default for Limits {
             history_retention: Duration::from_secs(24 * 3600),
             sweep_grace: Duration::from_secs(24 * 3600),
             job_interval: Duration::from_secs(300),
+            local_roots: None,
             tables_per_commit: 1000,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_partition::{Refusal, Subject};
+use anabranch_partition::Subject;
 use anabranch_store::{Class, Kind, ObjectId, PartitionId, PartitionKind};
 
 use crate::body::{self, NamespaceBody, Properties};
@@ -12,17 +12,13 @@ use crate::command::{
 use crate::error::CatalogError;
 use crate::name::{Namespace, Warehouse};
 use crate::place::{container_key, nested_key};
+use crate::properties;
 use crate::service::caller::{Caller, Changed, changed};
 use crate::service::listing::{Listing, Page, Shelf};
 use crate::service::lookup::{
     FoundDatabase, found_catalog, found_database, namespace_path, reference_revision,
 };
 use crate::service::{Catalog, location};
-
-/// Properties of one namespace, at most.
-const MAX_PROPERTIES: usize = 1000;
-/// Bytes of one property, key and value, at most.
-const MAX_PROPERTY_BYTES: usize = 64 << 10;
 
 /// A namespace as it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,7 +110,7 @@ impl Catalog {
             .resolve_one(namespace_path(warehouse, namespace))
             .await?;
         let catalog = found_catalog(warehouse, &resolved)?;
-        check_properties(properties)?;
+        properties::check(properties)?;
         if let Some(text) = properties.get(location::LOCATION_PROPERTY) {
             location::allowed(&catalog.body, "properties.location", text)?;
         }
@@ -222,7 +218,7 @@ impl Catalog {
             .resolve_one(namespace_path(warehouse, namespace))
             .await?;
         let catalog = found_catalog(warehouse, &resolved)?;
-        check_properties(&updates)?;
+        properties::check(&updates)?;
         if let Some(text) = updates.get(location::LOCATION_PROPERTY) {
             location::allowed(&catalog.body, "updates.location", text)?;
         }
@@ -268,26 +264,5 @@ fn container_shelf(partition: PartitionId, scope: String) -> Shelf {
         scope,
         class: Class::Container,
         kinds: Vec::new(),
-    }
-}
-
-/// Bounds what one namespace may hold.
-fn check_properties(properties: &Properties) -> Result<(), Refusal> {
-    if properties.len() > MAX_PROPERTIES {
-        return Err(Refusal::invalid(format!(
-            "`properties` holds at most {MAX_PROPERTIES} keys, not {}",
-            properties.len()
-        )));
-    }
-    let too_long = properties
-        .iter()
-        .find(|(key, value)| key.len() + value.len() > MAX_PROPERTY_BYTES);
-    match too_long {
-        Some((key, _)) => Err(Refusal::invalid(format!(
-            "property {:?} is longer than {MAX_PROPERTY_BYTES} bytes; keep it in a file and its \
-             address here",
-            key.chars().take(80).collect::<String>()
-        ))),
-        None => Ok(()),
     }
 }

@@ -164,7 +164,7 @@ pub(crate) fn prepare(
                 return Ok(unchanged(identifier, standing, ground));
             }
             if base.is_none_or(|base| base.location() != after.location()) {
-                location::allowed(ground.catalog, "location", after.location())?;
+                location::allowed_for_table(ground.catalog, "location", after.location())?;
             }
             written(
                 identifier,
@@ -192,7 +192,7 @@ pub(crate) fn prepare(
             let after = apply_view(&base, updates, &context(Some(standing), ground))
                 .map_err(|error| refusal(error, identifier, kind))?;
             if after.location() != base.location() {
-                location::allowed(ground.catalog, "location", after.location())?;
+                location::allowed_for_table(ground.catalog, "location", after.location())?;
             }
             written(
                 identifier,

@@ -8,9 +8,9 @@ use crate::body::{self, CatalogBody};
 use crate::command::{MarkPurge, Purge};
 use crate::error::CatalogError;
 use crate::place::Container;
-use crate::service::Core;
 use crate::service::caller::Caller;
 use crate::service::inventory::Held;
+use crate::service::{Core, location};
 
 /// Files that are listed before it is looked up again who uses them.
 const FILES_AT_ONCE: usize = 10_000;
@@ -35,10 +35,10 @@ impl Core {
     /// listed before it is looked up who uses them: what a table brings that is created later
     /// isn't among them.
     pub(crate) async fn purge(&self, task: &Purge) -> Result<Purged, CatalogError> {
-        let Some(settings) = self.settings_of(&task.catalog).await? else {
+        let Some((catalog, settings)) = self.reach_of(&task.catalog).await? else {
             return Ok(Purged::Left);
         };
-        let Ok(location) = Location::parse(&task.location) else {
+        let Ok(location) = location::allowed_for_table(&catalog, "location", &task.location) else {
             return Ok(Purged::Left);
         };
         let retains = |held: &Held| held.object == task.object && !held.stands;
@@ -115,11 +115,11 @@ impl Core {
         Ok(listed)
     }
 
-    /// How the files of a catalog are reached; `None` if it is gone.
-    pub(crate) async fn settings_of(
+    /// A catalog, and how its files are reached; `None` if it is gone.
+    pub(crate) async fn reach_of(
         &self,
         catalog: &Container,
-    ) -> Result<Option<StorageSettings>, CatalogError> {
+    ) -> Result<Option<(CatalogBody, StorageSettings)>, CatalogError> {
         let read = Read::Container(catalog.partition);
         let Some(Answer::Entries(entries)) = self.partitions.read(&[read]).await?.pop() else {
             return Ok(None);
@@ -128,7 +128,8 @@ impl Core {
             return Ok(None);
         };
         let catalog: CatalogBody = body::read(entry)?;
-        Ok(StorageSettings::from_properties(&catalog.properties).ok())
+        let settings = StorageSettings::from_properties(&catalog.properties).ok();
+        Ok(settings.map(|settings| (catalog, settings)))
     }
 }
 

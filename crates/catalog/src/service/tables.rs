@@ -208,7 +208,7 @@ impl Catalog {
                 return Err(Refusal::invalid(message).into());
             }
         };
-        location::allowed(&catalog.body, "location", &own)?;
+        location::allowed_for_table(&catalog.body, "location", &own)?;
         let edit = Edit::Register {
             uuid,
             location: own,

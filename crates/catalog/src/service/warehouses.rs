@@ -9,6 +9,7 @@ use crate::command::{CreateContainer, DropContainer, RenameContainer};
 use crate::error::CatalogError;
 use crate::name::{Warehouse, check_plain_name};
 use crate::place::{Container, not_found};
+use crate::properties;
 use crate::service::caller::{Caller, Changed, changed};
 use crate::service::listing::{Listing, Page, Shelf};
 use crate::service::{Catalog, location};
@@ -123,7 +124,11 @@ impl Catalog {
     ) -> Result<Changed<i64>, CatalogError> {
         let name = &new.warehouse.catalog;
         check_plain_name("name", name)?;
-        location::parse("location", &new.location)?;
+        properties::check(&new.properties)?;
+        self.core.check_reach("location", &new.location)?;
+        for prefix in location::further_prefixes(&new.properties) {
+            self.core.check_reach(location::ALLOWED_PROPERTY, prefix)?;
+        }
         let settings = settings_of(&new.properties)?;
         if settings.sends_ambient_keys_elsewhere() {
             return Err(Refusal::invalid(
@@ -283,6 +288,7 @@ impl Catalog {
     }
 
     async fn metalake(&self, name: &str) -> Result<Container, CatalogError> {
+        check_plain_name("metalake", name)?;
         let path = Path {
             metalake: name.to_owned(),
             catalog: None,

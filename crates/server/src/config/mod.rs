@@ -48,6 +48,8 @@ pub struct Config {
     pub catalogs_location: Option<String>,
     /// How long history and the change log stay readable.
     pub history_retention: Duration,
+    /// Local folders, beside the warehouse and the data folder's `catalogs`, that catalogs may lie in.
+    pub local_folders: Vec<String>,
     /// How long an operation key protects a request.
     pub idempotency_lifetime: Duration,
     /// From the head of a request to its answer.
@@ -114,6 +116,10 @@ impl Config {
             store,
             warehouse: needed("warehouse").read(location)?,
             warehouse_is_chosen: get("warehouse").is_some_and(Found::is_chosen),
+            local_folders: text("local-folders")
+                .map(|_| needed("local-folders").read(locations))
+                .transpose()?
+                .unwrap_or_default(),
             history_retention: needed("history-retention").read(duration)?,
             idempotency_lifetime: needed("idempotency-lifetime").read(duration)?,
             request_timeout: needed("request-timeout").read(duration)?,
@@ -198,6 +204,10 @@ fn known_store(text: &str) -> Result<String, String> {
 fn location(text: &str) -> Result<String, String> {
     Location::parse(text).map_err(|error| error.to_string())?;
     Ok(text.to_owned())
+}
+
+fn locations(text: &str) -> Result<Vec<String>, String> {
+    text.split(',').map(|one| location(one.trim())).collect()
 }
 
 fn log_filter(text: &str) -> Result<String, String> {

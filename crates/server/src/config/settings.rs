@@ -79,6 +79,12 @@ pub const SETTINGS: &[Setting] = &[
         "the location that the catalog `lake` gets at the first start: file:///… or s3://…",
     ),
     setting(
+        "local-folders",
+        "URLS",
+        Unset,
+        "further local folders that catalogs may lie in, as file:///… with commas between",
+    ),
+    setting(
         "history-retention",
         "TIME",
         Value("24h"),
