@@ -77,8 +77,21 @@ fn names(template: &str, raw_path: &str, plus: Plus) -> Result<Vec<String>, Faul
         .split('/')
         .zip(raw_path.split('/'))
         .filter(|(segment, _)| is_parameter(segment))
-        .map(|(_, raw)| form_decode(raw, plus))
+        .map(|(segment, raw)| {
+            let name = form_decode(raw, plus)?;
+            refuse_nul(segment.trim_matches(['{', '}', '*']), &name)?;
+            Ok(name)
+        })
         .collect()
+}
+
+/// Nothing has a NUL character in its name, and not every store can be asked for one.
+pub(crate) fn refuse_nul(field: &str, value: &str) -> Result<(), Fault> {
+    if value.contains('\0') {
+        let message = format!("`{field}` has a NUL character; leave it out");
+        return Err(Fault::invalid(message));
+    }
+    Ok(())
 }
 
 fn form_decode(raw: &str, plus: Plus) -> Result<String, Fault> {
@@ -175,6 +188,14 @@ mod tests {
             let fault = names(TABLE, &path, Plus::Space).expect_err(segment);
             assert_eq!(fault.kind, FaultKind::InvalidInput);
         }
+    }
+
+    #[test]
+    fn a_nul_character_is_refused_and_its_parameter_named() {
+        let path = "/iceberg/v1/lake/namespaces/n/tables/a%00b";
+        let fault = names(TABLE, path, Plus::Space).expect_err("a NUL");
+        assert_eq!(fault.kind, FaultKind::InvalidInput);
+        assert!(fault.message.contains("`table`"), "{fault}");
     }
 
     #[test]

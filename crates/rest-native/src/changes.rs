@@ -7,7 +7,7 @@ use std::time::Duration;
 use anabranch_catalog::DEFAULT_METALAKE;
 use anabranch_files::StorageSettings;
 use anabranch_http::{Json, Query, RequestContext};
-use anabranch_partition::{Cursor, Refusal};
+use anabranch_partition::{Cursor, FeedPage, Partitions, Refusal, RunError};
 use anabranch_store::{Action, Answer, Change, Class, Kind, PartitionId, Path, Read};
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,10 @@ use crate::{Shared, operations};
 const DEFAULT_LIMIT: u32 = 100;
 const MAX_LIMIT: u32 = 1000;
 const MAX_WAIT: Duration = Duration::from_secs(30);
+/// A page ends behind the last change up to which the bodies are together no larger than this.
+const PAGE_BYTES: usize = 8 << 20;
+/// How many changes are read before it is known how large they are.
+const FIRST_STEP: u32 = 10;
 const MASKED: &str = "******";
 
 /// Which changes.
@@ -34,7 +38,7 @@ pub(crate) struct FollowChanges {
     partition: Option<String>,
     /// A `next` of this feed; absent: from the oldest change kept.
     after: Option<String>,
-    /// Changes at most, 1 to 1000; 100 if absent.
+    /// Changes at most, 1 to 1000; 100 if absent. A page of large ones holds fewer: some 8 MiB.
     #[param(minimum = 1, maximum = 1000)]
     #[schema(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
@@ -149,10 +153,10 @@ async fn follow(
         .min(context.time_left() / 2);
     let feed = native.catalog.partitions();
     let page = tokio::select! {
-        page = feed.feed(below, after.as_ref(), limit, wait) => page?,
+        page = bounded_page(feed, below, after.clone(), limit, wait) => page?,
         // The server stops: whoever waits is told that there is nothing yet.
         () = native.stopping.cancelled() => {
-            feed.feed(below, after.as_ref(), limit, Duration::ZERO).await?
+            bounded_page(feed, below, after.clone(), limit, Duration::ZERO).await?
         }
     };
     let changed = page.changes.iter().map(|change| change.key.partition);
@@ -166,7 +170,75 @@ async fn follow(
     }))
 }
 
+/// A page of at most `limit` changes whose bodies are at most [`PAGE_BYTES`] together, or one
+/// change. The feed is read in steps, because how large changes are is only known once they are
+/// read.
+async fn bounded_page(
+    feed: &Partitions,
+    below: Option<PartitionId>,
+    after: Option<Cursor>,
+    limit: u32,
+    wait: Duration,
+) -> Result<FeedPage, RunError> {
+    let mut page = FeedPage {
+        changes: Vec::new(),
+        next: Cursor::default(),
+    };
+    let (mut from, mut wait, mut bytes, mut step) = (after, wait, 0, FIRST_STEP.min(limit));
+    loop {
+        let more = feed.feed(below, from.as_ref(), step, wait).await?;
+        let sizes: Vec<usize> = more.changes.iter().map(bodies_bytes).collect();
+        let fitting = fitting(&sizes, PAGE_BYTES.saturating_sub(bytes));
+        let taken = match page.changes.is_empty() {
+            true => fitting.max(1),
+            false => fitting,
+        };
+        if taken == 0 && !sizes.is_empty() {
+            return Ok(page);
+        }
+        if taken < sizes.len() {
+            // Once more, up to where they fit: only the feed says where to go on behind that.
+            step = u32::try_from(taken).unwrap_or(1);
+            continue;
+        }
+        bytes += sizes.iter().sum::<usize>();
+        let is_all = more.changes.len() < usize::try_from(step).unwrap_or(usize::MAX);
+        page.changes.extend(more.changes);
+        page.next = more.next.clone();
+        (from, wait) = (Some(more.next), Duration::ZERO);
+        let left = limit.saturating_sub(u32::try_from(page.changes.len()).unwrap_or(limit));
+        if is_all || left == 0 || bytes >= PAGE_BYTES {
+            return Ok(page);
+        }
+        // As many as fit if the others are as large as these.
+        let average = (bytes / page.changes.len()).max(1);
+        let expected = (PAGE_BYTES - bytes) / average;
+        step = u32::try_from(expected).unwrap_or(left).clamp(1, left);
+    }
+}
+
+fn bodies_bytes(change: &Change) -> usize {
+    let bodies = [&change.before, &change.after];
+    bodies
+        .iter()
+        .map(|body| body.as_ref().map_or(0, |body| body.len()))
+        .sum()
+}
+
+/// How many of the first ones fit.
+fn fitting(sizes: &[usize], budget: usize) -> usize {
+    let totals = sizes.iter().scan(0, |total: &mut usize, size| {
+        *total += size;
+        Some(*total)
+    });
+    totals.take_while(|total| *total <= budget).count()
+}
+
 async fn partition(native: &Shared, text: &str) -> Result<PartitionId, ApiError> {
+    // In a body, where the query's own refusal doesn't see it.
+    if text.contains('\0') {
+        return Err(Refusal::invalid("`partition` has a NUL character; leave it out").into());
+    }
     if let Ok(id) = text.parse().map(PartitionId) {
         let read = [Read::Partition(id)];
         return match native.catalog.partitions().read(&read).await?.as_slice() {

@@ -440,3 +440,59 @@ async fn the_start_page_shows_the_address_it_was_asked_under_and_nothing_else_of
     let shown = text(page("<script>").await.expect("an answer")).await;
     assert!(!shown.contains("<script>"));
 }
+
+#[tokio::test]
+async fn a_page_of_changes_is_bounded_by_its_bytes_and_the_next_one_goes_on_behind_it() {
+    let bench = Bench::new().await;
+    let properties: BTreeMap<String, String> = (0..15)
+        .map(|number| (format!("property-{number}"), "x".repeat(60_000)))
+        .collect();
+    let lake = Warehouse::parse("lake").expect("a name");
+    let names: Vec<String> = (0..30).map(|number| format!("made-{number:02}")).collect();
+    for name in &names {
+        let namespace = Namespace::new(vec![name.clone()]).expect("a name");
+        let caller = caller();
+        let created =
+            bench
+                .catalog
+                .create_namespace(&caller, &lake, &namespace, properties.clone());
+        created.await.expect("a namespace");
+    }
+    let (mut seen, mut after, mut pages) = (Vec::new(), Value::Null, 0);
+    loop {
+        let body = json!({"limit": 1000, "after": after});
+        let answer = bench.ask(Method::POST, "/v1/changes", Some(body), "").await;
+        assert!(answer.text.len() < 9 << 20, "{}", answer.text.len());
+        let page = answer.json();
+        after = page["next"].clone();
+        let changes = page["changes"].as_array().expect("a list");
+        if changes.is_empty() {
+            break;
+        }
+        pages += 1;
+        seen.extend(changes.iter().map(|change| change["key"]["name"].clone()));
+    }
+    assert_eq!(&seen[..2], ["default", "lake"]);
+    assert_eq!(&seen[2..], names);
+    assert_eq!(pages, 4, "each page holds what fits");
+}
+
+#[tokio::test]
+async fn a_nul_character_is_refused_wherever_it_stands() {
+    let bench = Bench::new().await;
+    let body = json!({"partition": "a\0b"});
+    let by_body = bench.ask(Method::POST, "/v1/changes", Some(body), "").await;
+    for (answer, field) in [
+        (bench.get("/v1/operations/%00").await, "`key`"),
+        (
+            bench.get("/v1/changes?partition=a%00b").await,
+            "`partition`",
+        ),
+        (bench.get("/v1/catalogs?metalake=%00").await, "`metalake`"),
+        (bench.get("/v1/catalogs/a%00b").await, "`catalog`"),
+        (by_body, "`partition`"),
+    ] {
+        assert_eq!(answer.code(), (400, "INVALID_INPUT".into()));
+        assert!(answer.text.contains(field), "{}", answer.text);
+    }
+}
