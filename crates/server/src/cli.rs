@@ -301,7 +301,7 @@ pub struct Changes {
     /// Only at and below this: catalog, catalog.database, metalake.catalog.database or an id.
     #[arg(long, value_name = "NAME")]
     pub partition: Option<String>,
-    /// Go on behind this cursor, as printed at the end of an earlier call.
+    /// Go on behind this cursor: the `next` that an earlier call with --json printed at its end.
     #[arg(long, value_name = "CURSOR", conflicts_with = "remember")]
     pub after: Option<String>,
     /// Keep the cursor in this file: go on where the last call with it ended.

@@ -4,6 +4,8 @@ use std::fmt;
 
 use anabranch_store::StoreError;
 
+use crate::out;
+
 /// One line for the operator, and the exit status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
@@ -46,9 +48,9 @@ impl Failure {
 }
 
 impl fmt::Display for Failure {
-    /// Always one line.
+    /// Always one line, safe for a terminal.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words: Vec<&str> = self.message.split_whitespace().collect();
-        formatter.write_str(&words.join(" "))
+        formatter.write_str(&out::escaped(&words.join(" ")))
     }
 }

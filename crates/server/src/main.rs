@@ -31,17 +31,23 @@ use crate::cli::{Cli, Verb};
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
-    let verb = match Cli::parse().settle() {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(help_or_error) => return explain(&help_or_error),
+    };
+    let verb = match cli.settle() {
         Ok(verb) => verb,
         Err(reason) => {
-            eprintln!("anabranch: {reason}");
+            out::complain(format_args!("anabranch: {reason}"));
             return ExitCode::from(2);
         }
     };
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("anabranch: can't start threads: {error}; raise the process limits");
+            out::complain(format_args!(
+                "anabranch: can't start threads: {error}; raise the process limits"
+            ));
             return ExitCode::from(2);
         }
     };
@@ -51,7 +57,18 @@ fn main() -> ExitCode {
     match ended {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("anabranch: {failure}");
+            out::complain(format_args!("anabranch: {failure}"));
+            ExitCode::from(failure.status())
+        }
+    }
+}
+
+/// Prints the help or version that was asked for, or what is wrong with the command line.
+fn explain(help_or_error: &clap::Error) -> ExitCode {
+    match out::ended(help_or_error.print()) {
+        Ok(()) => ExitCode::from(u8::try_from(help_or_error.exit_code()).unwrap_or(2)),
+        Err(failure) => {
+            out::complain(format_args!("anabranch: {failure}"));
             ExitCode::from(failure.status())
         }
     }

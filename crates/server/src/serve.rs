@@ -51,11 +51,15 @@ pub async fn serve(flags: &SettingFlags) -> Result<ExitCode, Failure> {
         tokio::spawn(jobs::run(catalog, server, stopping.clone())),
         tokio::spawn(jobs::keep_metrics(metrics, stopping.clone())),
     ];
-    out::text(&greeting::greeting(
+    let greeted = out::text(&greeting::greeting(
         listening,
         lake.as_ref().map(|lake| lake.location.as_str()),
         &config.shown_store(),
     ));
+    if let Err(failure) = greeted {
+        // A server without a reader serves all the same.
+        tracing::warn!("{failure}");
+    }
     for warning in config.warnings() {
         tracing::warn!("{warning}");
     }

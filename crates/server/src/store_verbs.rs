@@ -15,10 +15,10 @@ pub async fn migrate(flags: &SettingFlags) -> Result<ExitCode, Failure> {
     let config = Config::load(flags)?;
     let store = open::store(&config, Purpose::Serve).await?;
     let engine = store.engine();
-    out::line(format_args!(
+    out::sentence(format_args!(
         "{} ({engine}) has this program's schema",
         config.shown_store()
-    ));
+    ))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -38,18 +38,18 @@ pub async fn doctor(doctor: &Doctor) -> Result<ExitCode, Failure> {
             .iter()
             .map(|violation| json!({"invariant": violation.invariant, "detail": violation.detail}))
             .collect();
-        out::line(json!({"violations": list}));
+        out::line(json!({"violations": list}))?;
     } else {
         for violation in &violations {
-            out::line(format_args!(
+            out::sentence(format_args!(
                 "{}: {}",
                 violation.invariant, violation.detail
-            ));
+            ))?;
         }
         match violations.len() {
-            0 => out::line("every invariant holds"),
-            1 => out::line("1 violation"),
-            many => out::line(format_args!("{many} violations")),
+            0 => out::sentence("every invariant holds")?,
+            1 => out::sentence("1 violation")?,
+            many => out::sentence(format_args!("{many} violations"))?,
         }
     }
     Ok(match violations.is_empty() {
@@ -64,10 +64,10 @@ pub async fn backup(backup: &Backup) -> Result<ExitCode, Failure> {
     let store = open::store(&config, Purpose::Look).await?;
     let copied = store.backup(&backup.target).await;
     copied.map_err(|error| Failure::store(&error, &config.shown_store()))?;
-    out::line(format_args!(
+    out::sentence(format_args!(
         "{} holds a copy of the store",
         backup.target.display()
-    ));
+    ))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -75,9 +75,9 @@ pub async fn backup(backup: &Backup) -> Result<ExitCode, Failure> {
 pub fn show_config(flags: &SettingFlags, json: bool) -> Result<ExitCode, Failure> {
     let config = Config::load(flags)?;
     if json {
-        out::line(format_args!("{:#}", config::as_json(&config)));
+        out::line(format_args!("{:#}", config::as_json(&config)))?;
     } else {
-        config::as_table(&config).print_whole();
+        config::as_table(&config).print_whole()?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::io::IsTerminal;
 
+use crate::failure::Failure;
 use crate::out;
 
 const GAP: &str = "  ";
@@ -25,18 +26,19 @@ impl Table {
 
     /// Adds a row.
     pub fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push(cells.to_vec());
+        self.rows
+            .push(cells.map(|cell| out::escaped(&cell)).to_vec());
     }
 
     /// Prints it with every cell in full: what describes one thing is there to be copied.
-    pub fn print_whole(&self) {
-        out::text(&self.render(None));
+    pub fn print_whole(&self) -> Result<(), Failure> {
+        out::text(&self.render(None))
     }
 
     /// Prints it, cut to the terminal's width if it goes to one.
-    pub fn print(&self) {
+    pub fn print(&self) -> Result<(), Failure> {
         let width = std::io::stdout().is_terminal().then(terminal_width);
-        out::text(&self.render(width));
+        out::text(&self.render(width))
     }
 
     fn render(&self, width: Option<usize>) -> String {
@@ -80,12 +82,11 @@ impl Table {
 }
 
 fn fitted(cell: &str, width: usize) -> String {
-    let printable = |char: char| if char.is_control() { '\u{fffd}' } else { char };
     if cell.chars().count() <= width {
-        return cell.chars().map(printable).collect();
+        return cell.to_owned();
     }
     let kept = cell.chars().take(width.saturating_sub(1));
-    kept.map(printable).chain(['…']).collect()
+    kept.chain(['…']).collect()
 }
 
 fn terminal_width() -> usize {
@@ -118,6 +119,6 @@ mod tests {
     fn a_name_cannot_move_the_cursor() {
         let mut table = Table::new(&["name"]);
         table.row(["a\u{1b}[2Jb".into()]);
-        assert_eq!(table.render(None), "NAME\na\u{fffd}[2Jb\n");
+        assert_eq!(table.render(None), "NAME\na\\u{1b}[2Jb\n");
     }
 }

@@ -81,6 +81,78 @@ fn a_server_that_is_not_there_is_named() {
     assert!(ended.line().contains("--server"), "{ended:?}");
 }
 
+#[test]
+fn a_password_in_the_servers_address_is_not_shown() {
+    let place = Place::new();
+    for server in [
+        "http://user:secret@127.0.0.1:1",
+        "htp://user:secret@127.0.0.1:1",
+    ] {
+        let ended = place.run(&["catalog", "list", "--server", server]);
+        assert_ne!(ended.status, 0);
+        assert!(ended.line().contains("127.0.0.1:1"), "{ended:?}");
+        assert!(!ended.err.contains("secret"), "{ended:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_printed_is_a_failure_unless_the_reader_left() {
+    let bench = Bench::new();
+    let printing: [&[&str]; 6] = [
+        &["catalog", "list"],
+        &["catalog", "list", "--json"],
+        &["catalog", "show", "lake"],
+        &["changes"],
+        &["--help"],
+        &["config", "show"],
+    ];
+    for arguments in printing {
+        let print = |to: std::process::Stdio| {
+            let mut command = bench.place.command(arguments);
+            command.env("ANABRANCH_SERVER", &bench.server.url);
+            command.stdout(to).status().expect("a process").code()
+        };
+        let full = std::fs::File::options().write(true).open("/dev/full");
+        assert_eq!(
+            print(full.expect("a device").into()),
+            Some(1),
+            "{arguments:?}"
+        );
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        assert_eq!(print(writer.into()), Some(0), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_name_that_deceives_the_eye_is_written_out_for_people_and_kept_for_programs() {
+    let bench = Bench::new();
+    let name = "safe\u{202e}gpj";
+    let created = bench.ok(&["database", "create", &format!("lake.{name}")]);
+    let list = bench.ok(&["database", "list", "lake"]);
+    let changes = bench.ok(&["changes"]);
+    let refused = bench.run(&["database", "create", &format!("lake.{name}")]);
+    for shown in [created, list, changes, refused.err] {
+        assert!(!shown.contains('\u{202e}'), "{shown}");
+        assert!(shown.contains(r"safe\u{202e}gpj"), "{shown}");
+    }
+    let list = bench.ok(&["database", "list", "lake", "--json"]);
+    assert!(list.contains(name), "{list}");
+}
+
+#[test]
+fn a_cursor_is_for_files_and_programs() {
+    let bench = Bench::new();
+    let shown = bench.run(&["changes"]);
+    assert!(shown.line().contains("--remember"), "{shown:?}");
+    let printed = bench.ok(&["changes", "--json"]);
+    let last: Value = serde_json::from_str(printed.lines().last().expect("a line")).expect("JSON");
+    let cursor = last["next"].as_str().expect("a cursor");
+    assert!(!shown.err.contains(cursor), "{shown:?}");
+    let rest = bench.ok(&["changes", "--after", cursor]);
+    assert_eq!(rest, "");
+}
+
 #[tokio::test]
 async fn a_reader_of_changes_that_remembers_goes_on_where_it_ended() {
     let bench = Bench::new();

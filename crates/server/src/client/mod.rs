@@ -4,6 +4,7 @@ mod error;
 mod names;
 mod warehouse;
 
+use std::fmt;
 use std::time::Duration;
 
 use reqwest::{Method, Response, Url};
@@ -20,10 +21,12 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A server.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
     base: String,
+    /// The server as messages name it.
+    shown: String,
 }
 
 impl Client {
@@ -32,8 +35,9 @@ impl Client {
         let address = Url::parse(server).ok();
         if !address.is_some_and(|url| ["http", "https"].contains(&url.scheme())) {
             return Err(Failure::setup(format!(
-                "{server:?} is no server: write --server http://127.0.0.1:8181, or set \
-                 ANABRANCH_SERVER"
+                "{:?} is no server: write --server http://127.0.0.1:8181, or set \
+                 ANABRANCH_SERVER",
+                without_credentials(server)
             )));
         }
         let http = reqwest::Client::builder()
@@ -44,6 +48,7 @@ impl Client {
             .map_err(|error| Failure::setup(format!("no HTTP client: {error}")))?;
         Ok(Client {
             http,
+            shown: without_credentials(server),
             base: server.trim_end_matches('/').to_owned(),
         })
     }
@@ -57,7 +62,7 @@ impl Client {
         body: Option<&Value>,
     ) -> Result<Value, ClientError> {
         let mut url = Url::parse(&format!("{}{path}", self.base))
-            .map_err(|_| ClientError::Address(self.base.clone()))?;
+            .map_err(|_| ClientError::Address(self.shown.clone()))?;
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
@@ -66,7 +71,7 @@ impl Client {
             request = request.json(body);
         }
         let response = request.send().await;
-        let response = response.map_err(|error| ClientError::unreachable(&self.base, &error))?;
+        let response = response.map_err(|error| ClientError::unreachable(&self.shown, &error))?;
         self.read(response).await
     }
 
@@ -80,7 +85,7 @@ impl Client {
         let id = response.headers().get("x-request-id");
         let id = id.and_then(|id| id.to_str().ok()).map(str::to_owned);
         let bytes = response.bytes().await;
-        let bytes = bytes.map_err(|error| ClientError::unreachable(&self.base, &error))?;
+        let bytes = bytes.map_err(|error| ClientError::unreachable(&self.shown, &error))?;
         let body = match bytes.is_empty() {
             true => Ok(Value::Null),
             false => serde_json::from_slice(&bytes),
@@ -88,6 +93,46 @@ impl Client {
         if !status.is_success() {
             return Err(ClientError::refused(status, id, &body.unwrap_or_default()));
         }
-        body.map_err(|_| ClientError::NotJson(self.base.clone()))
+        body.map_err(|_| ClientError::NotJson(self.shown.clone()))
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_tuple("Client").field(&self.shown).finish()
+    }
+}
+
+/// An address without the user and password that may stand in it. It may be no address at all, so
+/// whatever stands in front of an at sign is left out.
+fn without_credentials(server: &str) -> String {
+    let server = server.trim_end_matches('/');
+    let Some((before, behind)) = server.rsplit_once('@') else {
+        return server.to_owned();
+    };
+    match before.split_once("://") {
+        Some((scheme, _)) => format!("{scheme}://{behind}"),
+        None => behind.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_left_out_however_they_are_written() {
+        for (server, shown) in [
+            ("http://127.0.0.1:1/", "http://127.0.0.1:1"),
+            ("http://user:secret@127.0.0.1:1", "http://127.0.0.1:1"),
+            ("https://token@lake.example/x", "https://lake.example/x"),
+            ("http://user:se/c@ret@host", "http://host"),
+            ("user:secret@host", "host"),
+        ] {
+            assert_eq!(without_credentials(server), shown);
+            let client = Client::new(server).map(|client| format!("{client:?}"));
+            let said = client.unwrap_or_else(|failure| failure.to_string());
+            assert!(!said.contains("secret") && !said.contains("se/c"), "{said}");
+        }
     }
 }

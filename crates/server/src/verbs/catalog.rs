@@ -23,13 +23,13 @@ pub async fn run(verb: CatalogVerb) -> Result<ExitCode, Failure> {
             let query = [("metalake", metalake.as_str())];
             let answer = client.get(CATALOGS, &query).await?;
             if remote.json {
-                out::line(format_args!("{answer:#}"));
+                out::line(format_args!("{answer:#}"))?;
             } else {
                 let mut table = Table::new(&["name", "location"]);
                 for catalog in answer["catalogs"].as_array().into_iter().flatten() {
                     table.row([text(&catalog["name"]), text(&catalog["location"])]);
                 }
-                table.print();
+                table.print()?;
             }
         }
         CatalogVerb::Create {
@@ -52,20 +52,20 @@ pub async fn run(verb: CatalogVerb) -> Result<ExitCode, Failure> {
                 .call(Method::POST, CATALOGS, &[], Some(&body))
                 .await?;
             let location = text(&answer["location"]);
-            done(&remote, &answer, &format!("created {name} at {location}"));
+            done(&remote, &answer, &format!("created {name} at {location}"))?;
         }
         CatalogVerb::Show { name, remote } => {
             let client = Client::new(&remote.server())?;
             let answer = client.get(&path(&name)?, &[]).await?;
             if remote.json {
-                out::line(format_args!("{answer:#}"));
+                out::line(format_args!("{answer:#}"))?;
             } else {
                 let mut table = Table::new(&["property", "value"]);
                 for key in ["metalake", "name", "id", "store", "location"] {
                     table.row([key.to_owned(), text(&answer[key])]);
                 }
                 add_properties(&mut table, &answer["properties"]);
-                table.print_whole();
+                table.print_whole()?;
             }
         }
         CatalogVerb::Rename {
@@ -77,7 +77,7 @@ pub async fn run(verb: CatalogVerb) -> Result<ExitCode, Failure> {
             let body = json!({"name": new_name});
             let path = path(&name)?;
             let answer = client.call(Method::PATCH, &path, &[], Some(&body)).await?;
-            done(&remote, &answer, &format!("renamed {name} to {new_name}"));
+            done(&remote, &answer, &format!("renamed {name} to {new_name}"))?;
         }
         CatalogVerb::Drop {
             name,
@@ -88,7 +88,7 @@ pub async fn run(verb: CatalogVerb) -> Result<ExitCode, Failure> {
             let query = [("cascade", if cascade { "true" } else { "false" })];
             let path = path(&name)?;
             let answer = client.call(Method::DELETE, &path, &query, None).await?;
-            done(&remote, &answer, &format!("dropped {name}"));
+            done(&remote, &answer, &format!("dropped {name}"))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -20,8 +20,6 @@ const PAGE: u32 = 500;
 const WAIT_MILLIS: u32 = 20_000;
 const DEFAULT_METALAKE: &str = "default";
 const GONE: &str = "?";
-/// A cursor grows with the number of databases; what fills the screen is nobody's to copy.
-const LONGEST_SHOWN_CURSOR: usize = 1000;
 /// Before a server that can't be reached is asked again; doubled up to 16 times this.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -42,7 +40,7 @@ pub async fn run(verb: Changes) -> Result<ExitCode, Failure> {
         let page = match page {
             Ok(page) => page,
             Err(error) if verb.follow && error.is_passing() => {
-                eprintln!("anabranch: {error}");
+                out::complain(format_args!("anabranch: {}", Failure::from(error)));
                 let pause = PAUSE * (1 << failures.min(4));
                 failures += 1;
                 tokio::select! {
@@ -59,7 +57,7 @@ pub async fn run(verb: Changes) -> Result<ExitCode, Failure> {
             Ok(()) => {}
             // Whoever read it has seen enough; the cursor stays where it was.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
-            Err(error) => return Err(Failure::work(format!("can't print: {error}"))),
+            Err(error) => out::ended(Err(error))?,
         }
         if let (Some(file), Some(next)) = (&verb.remember, &next) {
             remember(file, next)?;
@@ -70,13 +68,10 @@ pub async fn run(verb: Changes) -> Result<ExitCode, Failure> {
         }
     }
     match (&cursor, verb.remote.json) {
-        (Some(cursor), true) => out::line(json!({"next": cursor})),
-        (Some(cursor), false) if verb.remember.is_none() => {
-            if cursor.len() <= LONGEST_SHOWN_CURSOR {
-                eprintln!("go on with: anabranch changes --after {cursor}");
-            } else {
-                eprintln!("with --remember FILE the next call goes on where this one ended");
-            }
+        (Some(cursor), true) => out::line(json!({"next": cursor}))?,
+        // Not the cursor itself: it grows with the number of databases.
+        (Some(_), false) if verb.remember.is_none() => {
+            out::complain("with --remember FILE the next call goes on where this one ended");
         }
         _ => {}
     }
@@ -98,24 +93,23 @@ async fn next_page(
 }
 
 fn print(changes: &[Value], as_json: bool) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut stdout = std::io::stdout().lock();
     for change in changes {
         if as_json {
-            writeln!(out, "{change}")?;
+            writeln!(stdout, "{change}")?;
             continue;
         }
-        let printable = |char: char| if char.is_control() { '\u{fffd}' } else { char };
-        writeln!(
-            out,
+        let line = format!(
             "{}  {:<6}  {:<12}  {}  by {}",
             moment(&change["at"]),
             text(&change["kind"]),
             text(&change["type"]),
-            full_name(change).chars().map(printable).collect::<String>(),
+            full_name(change),
             text(&change["by"]),
-        )?;
+        );
+        writeln!(stdout, "{}", out::escaped(&line))?;
     }
-    out.flush()
+    stdout.flush()
 }
 
 /// A moment to the second: the exact order is the order of the lines.

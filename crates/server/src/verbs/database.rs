@@ -27,13 +27,13 @@ pub async fn run(verb: DatabaseVerb) -> Result<ExitCode, Failure> {
             let path = warehouse.path(&["namespaces"]);
             let found = warehouse.list(&path, &query, "namespaces").await?;
             if remote.json {
-                out::line(format_args!("{:#}", json!({"namespaces": found})));
+                out::line(format_args!("{:#}", json!({"namespaces": found})))?;
             } else {
                 let mut table = Table::new(&["name"]);
                 for levels in &found {
                     table.row([shown(levels)]);
                 }
-                table.print();
+                table.print()?;
             }
         }
         DatabaseVerb::Create {
@@ -51,7 +51,7 @@ pub async fn run(verb: DatabaseVerb) -> Result<ExitCode, Failure> {
             let answer = warehouse
                 .call(Method::POST, &path, &[], Some(&body))
                 .await?;
-            done(&remote, &answer, &format!("created {name}"));
+            done(&remote, &answer, &format!("created {name}"))?;
         }
         DatabaseVerb::Show { name, remote } => {
             let database = DatabaseName::parse(&name)?;
@@ -59,12 +59,12 @@ pub async fn run(verb: DatabaseVerb) -> Result<ExitCode, Failure> {
             let path = warehouse.namespace(&database.levels, &[]);
             let answer = warehouse.call(Method::GET, &path, &[], None).await?;
             if remote.json {
-                out::line(format_args!("{answer:#}"));
+                out::line(format_args!("{answer:#}"))?;
             } else {
                 let mut table = Table::new(&["property", "value"]);
                 table.row(["name".to_owned(), shown(&answer["namespace"])]);
                 add_properties(&mut table, &answer["properties"]);
-                table.print_whole();
+                table.print_whole()?;
             }
         }
         DatabaseVerb::Drop { name, remote } => {
@@ -72,7 +72,7 @@ pub async fn run(verb: DatabaseVerb) -> Result<ExitCode, Failure> {
             let warehouse = warehouse(&remote, &database.catalog).await?;
             let path = warehouse.namespace(&database.levels, &[]);
             let answer = warehouse.call(Method::DELETE, &path, &[], None).await?;
-            done(&remote, &answer, &format!("dropped {name}"));
+            done(&remote, &answer, &format!("dropped {name}"))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -19,11 +19,11 @@ async fn warehouse(remote: &Remote, name: &CatalogName) -> Result<RemoteWarehous
 }
 
 /// Says what was done: in JSON, what the server answered.
-fn done(remote: &Remote, answer: &Value, sentence: &str) {
+fn done(remote: &Remote, answer: &Value, sentence: &str) -> Result<(), Failure> {
     if remote.json {
-        out::line(format_args!("{answer:#}"));
+        out::line(format_args!("{answer:#}"))
     } else {
-        out::line(sentence);
+        out::sentence(sentence)
     }
 }
 

@@ -26,9 +26,9 @@ pub async fn run(verb: TableVerb) -> Result<ExitCode, Failure> {
             let path = warehouse.namespace(&table.database.levels, &["tables", &table.table]);
             let answer = warehouse.call(Method::GET, &path, &[], None).await?;
             if remote.json {
-                out::line(format_args!("{answer:#}"));
+                out::line(format_args!("{answer:#}"))?;
             } else {
-                show(&answer);
+                show(&answer)?;
             }
         }
         TableVerb::Drop {
@@ -41,7 +41,7 @@ pub async fn run(verb: TableVerb) -> Result<ExitCode, Failure> {
             let path = warehouse.namespace(&table.database.levels, &["tables", &table.table]);
             let query = [("purgeRequested", if purge { "true" } else { "false" })];
             let answer = warehouse.call(Method::DELETE, &path, &query, None).await?;
-            done(&remote, &answer, &format!("dropped {name}"));
+            done(&remote, &answer, &format!("dropped {name}"))?;
         }
         TableVerb::Rename {
             name,
@@ -58,7 +58,7 @@ async fn list(name: &str, remote: &Remote) -> Result<(), Failure> {
     let path = warehouse.namespace(&database.levels, &["tables"]);
     let found = warehouse.list(&path, &[], "identifiers").await?;
     if remote.json {
-        out::line(format_args!("{:#}", json!({"identifiers": found})));
+        out::line(format_args!("{:#}", json!({"identifiers": found})))?;
         return Ok(());
     }
     let mut table = Table::new(&["name"]);
@@ -66,7 +66,7 @@ async fn list(name: &str, remote: &Remote) -> Result<(), Failure> {
         let name = vec![vec![text(&identifier["name"])]];
         table.row([ObjectName::from(name).to_string()]);
     }
-    table.print();
+    table.print()?;
     Ok(())
 }
 
@@ -85,11 +85,11 @@ async fn rename(name: &str, new_name: &str, remote: &Remote) -> Result<(), Failu
     let answer = warehouse
         .call(Method::POST, &path, &[], Some(&body))
         .await?;
-    done(remote, &answer, &format!("renamed {name} to {new_name}"));
+    done(remote, &answer, &format!("renamed {name} to {new_name}"))?;
     Ok(())
 }
 
-fn show(answer: &Value) {
+fn show(answer: &Value) -> Result<(), Failure> {
     let metadata = &answer["metadata"];
     let mut table = Table::new(&["property", "value"]);
     for key in ["table-uuid", "format-version", "location"] {
@@ -103,7 +103,7 @@ fn show(answer: &Value) {
     };
     table.row(["current-snapshot-id".to_owned(), snapshot]);
     add_properties(&mut table, &metadata["properties"]);
-    table.print_whole();
+    table.print_whole()?;
 
     let is_current = |schema: &&Value| schema["schema-id"] == metadata["current-schema-id"];
     let schemas = metadata["schemas"].as_array();
@@ -117,8 +117,8 @@ fn show(answer: &Value) {
             text(&field["required"]),
         ]);
     }
-    out::line("");
-    table.print();
+    out::line("")?;
+    table.print()
 }
 
 /// A type as Iceberg writes it: `list<string>`, `map<string, long>`, `struct<x: double, y: double>`.
