@@ -1,11 +1,11 @@
 //! What became of a request: `/v1/operations/{key}`.
 
 use anabranch_http::{PathNames, RequestContext};
-use anabranch_partition::Refusal;
-use anabranch_store::{Answer, OperationRecord, OperationState, Read, StoreTime};
+use anabranch_partition::{RecordedAnswer, RecordedOperation};
+use anabranch_store::StoreTime;
 use axum::extract::State;
 use chrono::{DateTime, SecondsFormat};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
@@ -27,14 +27,6 @@ pub(crate) struct OperationAnswer {
     at: String,
 }
 
-/// What a record keeps.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-enum Recorded {
-    Outcome { outcome: Value },
-    Refused(Refusal),
-}
-
 /// Shows what became of a request. Only its own principal finds it.
 #[utoipa::path(get, path = "/v1/operations/{key}", tag = "operations",
     params(("key" = String, Path, description = "The request's `Idempotency-Key`")),
@@ -44,12 +36,8 @@ pub(crate) async fn show(
     context: RequestContext,
     PathNames([key]): PathNames<1>,
 ) -> Result<axum::Json<OperationAnswer>, ApiError> {
-    let read = Read::Operation(format!("key/{key}"));
-    let answer = native.catalog.partitions().read(&[read]).await?.pop();
-    match answer {
-        Some(Answer::Operation(Some(record))) if record.principal == context.principal => {
-            Ok(axum::Json(shown(key, &record)))
-        }
+    match native.catalog.operation(&key).await? {
+        Some(record) if record.principal == context.principal => Ok(axum::Json(shown(key, record))),
         _ => Err(ApiError::not_found(format!(
             "no operation of yours is recorded under {key:?}: it was not applied, runs still, or \
              was longer ago than operations are kept"
@@ -57,25 +45,18 @@ pub(crate) async fn show(
     }
 }
 
-fn shown(key: String, record: &OperationRecord) -> OperationAnswer {
-    let (state, status, answer) = match record.state {
-        OperationState::Started => ("STARTED", None, Value::Null),
-        OperationState::Done => match serde_json::from_str(&record.answer) {
-            Ok(Recorded::Outcome { outcome }) => ("DONE", Some(200), outcome),
-            Ok(Recorded::Refused(refusal)) => {
-                let error = ApiError::from(&refusal);
-                ("DONE", Some(error.status.as_u16()), error.body())
-            }
-            Err(error) => {
-                tracing::error!(%error, "operation record can't be read");
-                ("DONE", None, Value::Null)
-            }
-        },
+fn shown(key: String, record: RecordedOperation) -> OperationAnswer {
+    let (status, answer) = match record.answer {
+        RecordedAnswer::Outcome(outcome) => (200, outcome),
+        RecordedAnswer::Refused(refusal) => {
+            let error = ApiError::from(&refusal);
+            (error.status.as_u16(), error.body())
+        }
     };
     OperationAnswer {
         key,
-        state,
-        status,
+        state: "DONE",
+        status: Some(status),
         answer,
         at: instant(record.at),
     }
