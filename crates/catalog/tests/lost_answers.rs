@@ -31,6 +31,7 @@ on_every_engine![
     a_keyed_create_is_replayed,
     a_keyed_refusal_is_replayed,
     every_keyed_mutation_gives_its_first_answer_again,
+    what_was_applied_is_not_refused_when_its_catalog_has_another_name,
     an_unknown_commit_keeps_its_files,
     a_commit_whose_file_cannot_be_stored_is_known_not_applied,
 ];
@@ -370,6 +371,40 @@ async fn every_keyed_mutation_gives_its_first_answer_again(store: Arc<dyn Store>
     let key = keyed("p");
     let update = catalog.update_namespace_properties(&key, lake, &gone, removal, nothing());
     assert!(update.await.is_ok(), "its namespace is gone since");
+    server.healthy().await;
+}
+
+async fn what_was_applied_is_not_refused_when_its_catalog_has_another_name(
+    store: Arc<dyn Store>,
+    folder: &Path,
+) {
+    let server = begin(&store, folder).await;
+    let keyed = Caller {
+        idempotency_key: Some("create u".to_owned()),
+        ..request("create u")
+    };
+    let (catalog, lake) = (&server.catalog, &server.lake);
+    let new = || new_table(table(&["db"], "u"));
+    let made = catalog.create_table(&keyed, lake, new()).await.unwrap();
+    let uuid = made.document.table().unwrap().uuid();
+    let said = request("append 1");
+    let mut change = append("u", 1, None, 1);
+    let assert_uuid = json!({"type": "assert-table-uuid", "uuid": uuid});
+    change.requirements.push(requirement(assert_uuid));
+    server.commit(&said, change.clone()).await.unwrap();
+    catalog
+        .rename_catalog(&caller(), lake, "pond")
+        .await
+        .unwrap();
+    let again = catalog.create_table(&keyed, lake, new()).await;
+    assert_eq!(again.unwrap_err(), RunError::Unknown.into());
+    let again = server.commit(&said, change.clone()).await;
+    assert_eq!(again.unwrap_err(), RunError::Unknown.into());
+    let never_applied = server.commit(&request("append 2"), change).await;
+    assert_eq!(
+        reason(&never_applied),
+        Some(Reason::NotFound(Subject::Catalog))
+    );
     server.healthy().await;
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use anabranch_catalog::{PointerKind, TableChange};
+use anabranch_catalog::{Page, PointerKind, TableChange};
 use anabranch_partition::{Reason, Subject};
 use anabranch_store::Store;
 use anabranch_store::fault::When;
@@ -38,6 +38,8 @@ on_every_engine![
     property_updates_of_one_namespace_lose_nothing,
     a_commit_chain_survives_a_refusal_in_its_middle,
     a_chain_that_another_server_overtook_is_prepared_again,
+    a_catalog_dropped_meanwhile_is_not_listed_as_empty,
+    a_commit_tells_its_version_although_its_table_was_renamed_there_and_back,
     any_number_of_servers_may_start_at_once,
 ];
 
@@ -415,4 +417,44 @@ async fn any_number_of_servers_may_start_at_once(store: Arc<dyn Store>, folder: 
     let infos = join_all(starts).await;
     assert!(infos.iter().all(|info| info.id == infos[0].id));
     servers[0].healthy().await;
+}
+
+async fn a_catalog_dropped_meanwhile_is_not_listed_as_empty(store: Arc<dyn Store>, folder: &Path) {
+    let (a, b) = pair(&store, folder);
+    a.begin().await;
+    let hold = a.faults.pause("resolve", When::After, 1);
+    let page = Page::default();
+    let list = a.catalog.list_namespaces(&a.lake, None, &page);
+    let drop = async {
+        hold.arrived().await;
+        b.catalog
+            .drop_catalog(&caller(), &b.lake, true)
+            .await
+            .unwrap();
+        hold.resume();
+    };
+    let (listed, ()) = tokio::join!(list, drop);
+    assert_eq!(reason(&listed), Some(Reason::NotFound(Subject::Catalog)));
+}
+
+async fn a_commit_tells_its_version_although_its_table_was_renamed_there_and_back(
+    store: Arc<dyn Store>,
+    folder: &Path,
+) {
+    let (a, b) = pair(&store, folder);
+    a.begin().await;
+    a.create("t").await.unwrap();
+    let hold = a.faults.pause("begin", When::Before, 1);
+    let set = a.set("t", "k", "1");
+    let rename = async {
+        hold.arrived().await;
+        b.rename("t", "u").await.unwrap();
+        b.rename("u", "t").await.unwrap();
+        hold.resume();
+    };
+    let (committed, ()) = tokio::join!(set, rename);
+    let told = committed.unwrap().pointer.version;
+    let at = table(&["db"], "t");
+    let stands = b.catalog.pointer(&b.lake, &at, PointerKind::Table).await;
+    assert_eq!(told, stands.unwrap().version);
 }

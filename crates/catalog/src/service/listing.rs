@@ -1,10 +1,14 @@
 //! Pages of names. A token is the last name of the page before, so that what is created or dropped
 //! meanwhile makes no name come twice or be left out.
 
-use anabranch_partition::{Refusal, RunError};
-use anabranch_store::{Answer, BranchId, Class, Entry, Key, Kind, PartitionId, Read, Revision};
+use anabranch_partition::{Reason, Refusal, RunError, Subject};
+use anabranch_store::{
+    Answer, BranchId, Class, Entry, Key, Kind, PartitionId, PartitionKind, PartitionState, Read,
+    Revision,
+};
 
 use crate::error::CatalogError;
+use crate::place::noun;
 use crate::service::Core;
 
 /// Names of one page, at most.
@@ -99,7 +103,8 @@ impl Core {
         else {
             return Err(RunError::Failed.into());
         };
-        let revision = row.map(|row| row.last_revision).unwrap_or_default();
+        let row = row.filter(|row| row.state == PartitionState::Live);
+        let revision = row.ok_or_else(|| dropped(shelf.partition))?.last_revision;
         let mut rest = listed.len() as u32 == limit;
         if page.token.is_some() {
             let last = listed.last().filter(|_| rest);
@@ -126,6 +131,17 @@ impl Core {
             revision,
         })
     }
+}
+
+/// What was found by its name is gone: an empty listing would tell of a state that never was.
+fn dropped(partition: PartitionId) -> Refusal {
+    let subject = match partition.kind() {
+        Some(PartitionKind::Database) => Subject::Namespace,
+        Some(PartitionKind::Catalog) => Subject::Catalog,
+        _ => Subject::Metalake,
+    };
+    let message = format!("the {} was dropped meanwhile", noun(subject));
+    Refusal::new(Reason::NotFound(subject), message)
 }
 
 #[cfg(test)]

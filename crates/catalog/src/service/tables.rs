@@ -235,9 +235,11 @@ impl Catalog {
             .ok()
             .and_then(|all| all.into_iter().next())
             .ok_or(CatalogError::Run(RunError::Unknown))?;
-        self.core
-            .committed_before(warehouse, identifier, kind, &published)
-            .await
+        let committed = self
+            .core
+            .committed_before(warehouse, identifier, kind, &published);
+        // It was made, so no error may say that nothing was changed.
+        committed.await.map_err(|_| RunError::Unknown.into())
     }
 
     pub(crate) async fn commit_one(

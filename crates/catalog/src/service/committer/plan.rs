@@ -122,7 +122,12 @@ impl Committer {
                     resolved: own,
                 }),
                 Err(error) => match error.refusal().cloned() {
-                    Some(refusal) => self.settle_refusal(job, refusal, Vec::new()).await,
+                    Some(refusal) => {
+                        let edits = job.edits.iter();
+                        let derived = edits.flat_map(|edit| derived_keys(&edit.edit, None));
+                        let derived = derived.collect();
+                        self.settle_refusal(job, refusal, derived).await;
+                    }
                     None => reply(job, Err(error)),
                 },
             }

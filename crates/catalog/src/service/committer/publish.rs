@@ -137,7 +137,8 @@ impl Committer {
     async fn answer_with_committed(&self, planned: Planned, accepted: &Accepted<Vec<Published>>) {
         let settings = Arc::new(planned.ready.catalog.settings);
         let mut committed = Vec::with_capacity(planned.prepared.len());
-        for (edit, prepared) in planned.ready.job.edits.iter().zip(planned.prepared) {
+        let edits = planned.ready.job.edits.iter();
+        for ((edit, prepared), published) in edits.zip(planned.prepared).zip(&accepted.outcome) {
             if let Some(file) = &prepared.file {
                 let documents = &self.core.documents;
                 let weight = file.document.bytes().len() as u64;
@@ -154,8 +155,9 @@ impl Committer {
                 pointer: Pointer {
                     identifier: edit.identifier.clone(),
                     kind: edit.kind,
-                    object: after.object,
-                    version: after.version,
+                    object: published.object,
+                    // Not the predicted one: a rename there and back leaves the content as it was.
+                    version: published.version,
                     metadata_location: after.pointer.metadata_location,
                     location: after.pointer.location,
                     settings: settings.clone(),
