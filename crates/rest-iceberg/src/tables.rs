@@ -4,7 +4,6 @@ use anabranch_catalog::{Committed, Identifier, NewTable, PointerKind, Warehouse}
 use anabranch_http::{Json, Query, RequestContext, is_unchanged};
 use axum::extract::State;
 use axum::response::Response;
-use bytes::Bytes;
 
 use crate::App;
 use crate::answer::{
@@ -87,10 +86,7 @@ pub(crate) async fn load(
         let document = catalog.document(&pointer).await?;
         let metadata = match snapshots {
             Snapshots::All => document.bytes().clone(),
-            Snapshots::Refs => {
-                let slim = document.table()?.with_snapshots_refs_only();
-                Bytes::from(slim.to_json())
-            }
+            Snapshots::Refs => document.refs_only()?,
         };
         with_metadata(Some(&pointer.metadata_location), metadata, &access)
     };

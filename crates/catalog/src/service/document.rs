@@ -24,6 +24,7 @@ pub enum Content {
 pub struct Document {
     bytes: Bytes,
     content: OnceLock<Content>,
+    refs_only: OnceLock<Bytes>,
 }
 
 impl Document {
@@ -31,6 +32,7 @@ impl Document {
         Document {
             bytes,
             content: OnceLock::new(),
+            refs_only: OnceLock::new(),
         }
     }
 
@@ -38,6 +40,7 @@ impl Document {
         Document {
             bytes,
             content: OnceLock::from(content),
+            refs_only: OnceLock::new(),
         }
     }
 
@@ -56,6 +59,17 @@ impl Document {
             PointerKind::View => Content::View(Arc::new(ViewMetadata::from_json(&self.bytes)?)),
         };
         Ok(self.content.get_or_init(|| content).clone())
+    }
+
+    /// The JSON text with only those snapshots that a branch or tag points at; made at most once,
+    /// so that a load costs the same however many there are.
+    pub fn refs_only(&self) -> Result<Bytes, CatalogError> {
+        if let Some(bytes) = self.refs_only.get() {
+            return Ok(bytes.clone());
+        }
+        let slim = self.table()?.with_snapshots_refs_only();
+        let made = || Bytes::from(slim.to_json());
+        Ok(self.refs_only.get_or_init(made).clone())
     }
 
     /// As the metadata of a table.
