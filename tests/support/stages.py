@@ -79,7 +79,7 @@ def docs(bench: Bench) -> None:
 
 def rust(bench: Bench) -> None:
     """the Rust tests, with PostgreSQL"""
-    bench.run("cargo", "test", "--locked", "--workspace", *bench.extra, ANABRANCH_TEST_POSTGRES=bench.postgres.url)
+    bench.run("cargo", "test", "--locked", "--workspace", "--no-fail-fast", *bench.extra, ANABRANCH_TEST_POSTGRES=bench.postgres.url)
 
 
 def clients(bench: Bench) -> None:
