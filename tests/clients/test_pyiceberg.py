@@ -313,7 +313,7 @@ def test_a_commit_on_a_dropped_table_is_not_found_even_if_the_name_is_used_again
     assert ids(catalog.load_table("sales.orders")) == []
 
 
-def test_a_view_is_created_loaded_listed_dropped_and_registered_again(catalog):
+def test_a_view_is_created_loaded_listed_dropped_and_registered_again(server, catalog):
     sql = SQLViewRepresentation(type="sql", sql="SELECT id FROM orders WHERE id > 10", dialect="duckdb")
     version = ViewVersion(
         version_id=1, schema_id=0, timestamp_ms=1_700_000_000_000, summary={}, default_namespace=["sales"],
@@ -327,9 +327,10 @@ def test_a_view_is_created_loaded_listed_dropped_and_registered_again(catalog):
     assert catalog.list_views("sales") == [("sales", "big_orders")]
     with pytest.raises(ViewAlreadyExistsError):
         catalog.create_view("sales.big_orders", SCHEMA, version)
+    document = server.call("GET", "/iceberg/v1/lake/namespaces/sales/views/big_orders")["metadata-location"]
     catalog.drop_view("sales.big_orders")
     assert not catalog.view_exists("sales.big_orders")
-    again = catalog.register_view("sales.again", made.metadata_location)
+    again = catalog.register_view("sales.again", document)
     assert again.uuid() == made.uuid()
     assert catalog.view_exists("sales.again")
 
