@@ -174,8 +174,10 @@ impl Report {
         let rate =
             |(who, rates): &(&str, &[f64])| format!("{who} {:.0}", median(rates.iter().copied()));
         let all: Vec<String> = rates.iter().map(rate).collect();
-        self.table
-            .note(format!("commits/s of this run: {}", all.join(", ")));
+        self.table.note("commits/s of this run:");
+        for few in all.chunks(3) {
+            self.table.note(format!("  {}", few.join(", ")));
+        }
     }
 }
 

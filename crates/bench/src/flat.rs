@@ -252,8 +252,8 @@ pub async fn run(options: &Options, output: Output) -> Result<(), Failure> {
     let deepest = tokens.len().saturating_sub(2);
     for (name, place) in [
         ("list, first page", 0),
-        ("list, page in the middle", deepest / 2),
-        ("list, page at the end", deepest),
+        ("list, in the middle", deepest / 2),
+        ("list, at the end", deepest),
     ] {
         let page = Question::Get(large.page(&tokens[place], PAGE));
         comparisons.push((name, (Question::Get(first.clone()), page)));
@@ -282,7 +282,7 @@ pub async fn run(options: &Options, output: Output) -> Result<(), Failure> {
             Question::Unless(long.clone(), long_tag),
         ),
         (
-            "long table, snapshots=refs",
+            "long table, refs",
             Question::Get(format!("{short}?snapshots=refs")),
             Question::Get(format!("{long}?snapshots=refs")),
         ),
@@ -315,7 +315,7 @@ impl Report {
             "sqlite"
         };
         let title = format!(
-            "flat on {engine}: one of {} against one of {}; {} snapshots against {SHORT_SNAPSHOTS}",
+            "flat, {engine}: one of {} against one of {}; {} snapshots against {SHORT_SNAPSHOTS}",
             options.many, options.few, options.snapshots
         );
         let columns = [
@@ -328,7 +328,7 @@ impl Report {
             "",
         ];
         let mut table = Table::new(title, &columns);
-        table.note("time: ratio, median of turns; the counts are few → many");
+        table.note("time: ratio, median of turns; SQL: statements; counts are few → many");
         table.note("bytes read: from files, by the server; answered: bytes of the body");
         Report {
             table,

@@ -15,7 +15,7 @@ use http::{HeaderName, HeaderValue};
 pub use self::client::Client;
 use self::client::Header;
 pub use self::operation::{Operation, Worker};
-use self::target::Stage;
+use self::target::{SNAPSHOTS, Stage};
 pub use self::target::{Target, appends, new_namespace, new_table, set_property};
 use crate::database::Database;
 use crate::failure::Failure;
@@ -336,6 +336,21 @@ pub(crate) async fn exercise(
     Ok(done)
 }
 
+/// Tables with many snapshots, each of them added in one commit.
+pub(crate) async fn make_large_tables(url: &str, count: usize) -> Result<(), Failure> {
+    let target = Target::find(url, &[], "lake", None).await?;
+    let mut client = target.connect().await?;
+    let namespace = target.name("large");
+    target.create_namespace(&mut client, &namespace).await?;
+    for number in 0..count {
+        let name = format!("large_{number}");
+        target.create_table(&mut client, &namespace, &name).await?;
+        let path = target.table(&namespace, &name);
+        client.post(&path, appends(None, SNAPSHOTS)).await?.json()?;
+    }
+    Ok(())
+}
+
 fn report(parties: &[Party], output: Output) {
     match parties {
         [target, baseline] => {
@@ -358,7 +373,7 @@ fn report(parties: &[Party], output: Output) {
 fn alone(who: &str, party: &Party) -> Table {
     let columns = [
         "operation",
-        "clients",
+        "by",
         "ops/s",
         "of 1st",
         "p50 ms",
@@ -394,15 +409,15 @@ fn alone(who: &str, party: &Party) -> Table {
             measured.failures().to_string(),
         ]);
     }
-    table.note("of 1st: rate against the first number of clients; cpu: of the server, each");
-    table.note("409: answers 400 to 499. MB: of the server, afterwards");
+    table.note("by: clients; of 1st: rate against the first number of them; cpu: of the server");
+    table.note("409: answers 400 to 499; MB: memory of the server, afterwards");
     table
 }
 
 fn compared(target: &Party, baseline: &Party) -> Table {
     let columns = [
         "operation",
-        "clients",
+        "by",
         "rate",
         "lowest",
         "highest",

@@ -1,9 +1,12 @@
 //! What the figures were measured on.
 
 use std::fs;
+use std::io::{Seek, SeekFrom, Write};
+use std::time::Instant;
 
 use crate::failure::Failure;
-use crate::table::{Output, Table};
+use crate::numbers::Times;
+use crate::table::{Output, Table, number};
 
 /// Prints the machine's size, and PostgreSQL's version if one takes part.
 pub async fn print(output: Output, postgres: Option<&str>) -> Result<(), Failure> {
@@ -16,6 +19,7 @@ pub async fn print(output: Output, postgres: Option<&str>) -> Result<(), Failure
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease");
     row("kernel", kernel.unwrap_or_default().trim().to_owned());
     row("load before", load());
+    row("flush of 8 kB, median ms", flush()?);
     row("SQLite", rusqlite::version().to_owned());
     if let Some(url) = postgres {
         let client = crate::database::connect(url).await?;
@@ -39,6 +43,23 @@ pub async fn print(output: Output, postgres: Option<&str>) -> Result<(), Failure
     row("build", build.to_owned());
     table.print(output);
     Ok(())
+}
+
+/// How long it takes until 8 kB that are written over others are on the disk, right now: what a
+/// commit alone can't go below.
+fn flush() -> Result<String, Failure> {
+    const FLUSHES: usize = 50;
+    let mut file = tempfile::tempfile()?;
+    let block = [7_u8; 8192];
+    let mut times = Times::default();
+    for _ in 0..=FLUSHES {
+        let started = Instant::now();
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(&block)?;
+        file.sync_data()?;
+        times.add(started.elapsed());
+    }
+    Ok(number(times.percentile(0.5)))
 }
 
 fn load() -> String {

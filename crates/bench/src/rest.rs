@@ -25,6 +25,9 @@ pub struct Options {
     /// Snapshots that each client appends to its table.
     #[arg(long, default_value_t = 200)]
     appends: usize,
+    /// Tables of 500 snapshots that are made afterwards, to fill what the server keeps in memory.
+    #[arg(long, default_value_t = 300)]
+    tables: usize,
 }
 
 /// How long a server without work is left alone before its memory is read.
@@ -51,6 +54,10 @@ pub async fn run(options: &Options, output: Output) -> Result<(), Failure> {
     tokio::time::sleep(SETTLES_WITHIN).await;
     let pid = server.pid()?;
     let after = process::resident(pid).unwrap_or(f64::NAN);
+    progress(&format!("making {} large tables", options.tables));
+    http::make_large_tables(&server.iceberg(), options.tables).await?;
+    tokio::time::sleep(SETTLES_WITHIN).await;
+    let filled = process::resident(pid).unwrap_or(f64::NAN);
     let peak = process::peak(pid).unwrap_or(f64::NAN);
     server.stop().await?;
 
@@ -69,11 +76,16 @@ pub async fn run(options: &Options, output: Output) -> Result<(), Failure> {
     row("ready on an empty store", "s", 0.15, median(ready));
     row("memory at rest", "MB", 25.0, median(at_rest));
     row("memory after load", "MB", 100.0, after);
+    row("memory with full caches", "MB", 100.0, filled);
     table.note(format!(
         "load: {done} requests of every kind by {} clients",
         options.clients
     ));
-    table.note(format!("at most during the load: {} MB", number(peak)));
+    table.note(format!(
+        "full caches: after {} tables of 500 snapshots; at most: {} MB",
+        options.tables,
+        number(peak)
+    ));
     table.print(output);
     Ok(())
 }

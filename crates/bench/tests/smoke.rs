@@ -92,7 +92,7 @@ fn http_flat_and_rest_run_on_the_program() {
         "--snapshots",
         "50",
     ]);
-    assert!(flat.contains("list, page at the end"), "{flat}");
+    assert!(flat.contains("list, at the end"), "{flat}");
     let rest = bench(&[
         "rest",
         "--binary",
@@ -103,6 +103,8 @@ fn http_flat_and_rest_run_on_the_program() {
         "0.05",
         "--clients",
         "2",
+        "--tables",
+        "3",
         "--appends",
         "3",
     ]);

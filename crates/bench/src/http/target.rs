@@ -9,7 +9,7 @@ use super::client::{Client, Header};
 use crate::failure::Failure;
 
 /// Of the long table.
-const SNAPSHOTS: i64 = 500;
+pub const SNAPSHOTS: i64 = 500;
 const LISTED: usize = 100;
 /// Tables of a multi-table commit.
 pub const TOGETHER: usize = 5;
