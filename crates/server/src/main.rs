@@ -17,6 +17,8 @@ mod logging;
 mod measures;
 mod open;
 mod out;
+#[cfg(feature = "fault-points")]
+mod points;
 mod serve;
 mod stop;
 mod store_verbs;

@@ -47,7 +47,13 @@ pub async fn store(config: &Config, purpose: Purpose) -> Result<Arc<dyn Store>, 
         ..OpenOptions::default()
     };
     let opened = anabranch_store::open(&config.store, &options).await;
-    opened.map_err(|error| Failure::store(&error, &config.shown_store()))
+    let store = opened.map_err(|error| Failure::store(&error, &config.shown_store()))?;
+    #[cfg(feature = "fault-points")]
+    let store = match purpose {
+        Purpose::Serve => crate::points::around_store(store).await,
+        Purpose::Look => store,
+    };
+    Ok(store)
 }
 
 /// Where catalogs may lie on this machine: what the operator named, and nothing else.
@@ -77,5 +83,7 @@ pub fn catalog(config: &Config, store: Arc<dyn Store>) -> Catalog {
         ..Limits::default()
     };
     let files = Files::new(FilesOptions::default());
+    #[cfg(feature = "fault-points")]
+    let files = crate::points::around_files(files);
     Catalog::new(Partitions::new(store, partitions), files, limits)
 }

@@ -5,6 +5,30 @@
 //! have the names of its methods (`begin`, `read`, `resolve`, `feed`, …), calls of a transaction
 //! too, but for `tx.read`.
 
+/// The names of all calls that have points.
+pub const CALLS: [&str; 20] = [
+    "begin",
+    "resolve",
+    "read",
+    "now",
+    "feed",
+    "feed_partitions",
+    "changes_between",
+    "prune",
+    "expire_operations",
+    "history_page",
+    "lease_task",
+    "finish_task",
+    "postpone_task",
+    "ensure_task",
+    "backup",
+    "lock",
+    "tx.read",
+    "changed_since",
+    "holds_commit",
+    "commit",
+];
+
 mod points;
 mod store;
 mod transaction;

@@ -250,6 +250,7 @@ impl Faults {
     }
 
     fn hit(&self, call: &'static str, when: When) -> Option<Effect> {
+        debug_assert!(super::CALLS.contains(&call), "{call} is not listed");
         let mut state = self.lock();
         *state.hits.entry((call, when)).or_default() += 1;
         let mut due = None;

@@ -90,6 +90,8 @@ impl Store for PostgresStore {
         match self.mode {
             LockMode::Pessimistic => "postgres",
             LockMode::Optimistic => "postgres-optimistic",
+            #[cfg(feature = "testing")]
+            LockMode::Unprotected => "postgres-unprotected",
         }
     }
 

@@ -16,6 +16,9 @@ pub enum LockMode {
     Pessimistic,
     /// REPEATABLE READ; the partition rows are written at the end, and the loser gets 40001.
     Optimistic,
+    /// READ COMMITTED and no lock: what tests use to show that they would notice.
+    #[cfg(feature = "testing")]
+    Unprotected,
 }
 
 /// How a PostgreSQL store is opened. TLS isn't supported: a URL with `sslmode=require` is refused,
@@ -148,6 +151,8 @@ fn take_mode(url: &str) -> Result<(String, Option<LockMode>), StoreError> {
         match parameter.strip_prefix("mode=") {
             Some("optimistic") => mode = Some(LockMode::Optimistic),
             Some("pessimistic") => mode = Some(LockMode::Pessimistic),
+            #[cfg(feature = "testing")]
+            Some("unprotected") => mode = Some(LockMode::Unprotected),
             Some(_) => {
                 return Err(unusable(
                     "the PostgreSQL URL has an unknown mode; it is optimistic or pessimistic"

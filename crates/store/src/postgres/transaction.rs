@@ -52,8 +52,8 @@ impl PostgresTransaction {
         partitions: &[PartitionId],
     ) -> Result<PostgresTransaction, StoreError> {
         let begin = match mode {
-            LockMode::Pessimistic => "BEGIN ISOLATION LEVEL READ COMMITTED",
             LockMode::Optimistic => "BEGIN ISOLATION LEVEL REPEATABLE READ",
+            _ => "BEGIN ISOLATION LEVEL READ COMMITTED",
         };
         let prepared = connection.prepare(hold(mode)).await?;
         let ids = ids_of(partitions);
@@ -100,7 +100,7 @@ impl PostgresTransaction {
                 detail: format!("the write set changes {:?}, which isn't held", stranger.id),
             });
         }
-        if self.mode == LockMode::Pessimistic {
+        if self.mode != LockMode::Optimistic {
             return Ok(Cow::Borrowed(&writes.partitions));
         }
         let changed = |id: PartitionId| writes.partitions.iter().find(|row| row.id == id);
@@ -113,7 +113,7 @@ impl PostgresTransaction {
 fn hold(mode: LockMode) -> &'static str {
     match mode {
         LockMode::Pessimistic => LOCK,
-        LockMode::Optimistic => LOOK,
+        _ => LOOK,
     }
 }
 

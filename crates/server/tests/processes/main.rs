@@ -1,0 +1,15 @@
+//! Server processes over one store, stopped, failed and killed at named points.
+//!
+//! - [`races`]: two and three servers on one PostgreSQL, in both lock modes; and without any lock,
+//!   where each race has to go wrong.
+#![allow(clippy::unwrap_used)]
+
+mod control;
+mod point;
+mod requests;
+mod server;
+#[path = "../support/mod.rs"]
+mod support;
+mod world;
+
+mod races;
