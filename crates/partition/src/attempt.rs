@@ -1,6 +1,6 @@
 //! One attempt at a batch: one SQL transaction from lock to COMMIT.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
@@ -52,11 +52,13 @@ pub(crate) async fn attempt(
     submissions: &[Submission],
 ) -> End {
     let wanted: Vec<PartitionId> = partitions.iter().copied().collect();
+    let mut reads = declared_reads(submissions);
+    reads.retain(|read| !matches!(read, Read::Point(key) if cache.knows(key)));
     let waiting = Instant::now();
-    let begun = store.begin(&wanted).await;
+    let begun = store.begin_reading(&wanted, &reads).await;
     metrics::histogram!("anabranch_lock_wait_seconds").record(waiting.elapsed().as_secs_f64());
-    let mut transaction = match begun {
-        Ok(transaction) => transaction,
+    let (mut transaction, answers) = match begun {
+        Ok(begun) => begun,
         Err(error) => return error.into(),
     };
     let mut run = Run {
@@ -67,6 +69,9 @@ pub(crate) async fn attempt(
         caches: HashMap::new(),
         writes: Writes::new(transaction.now()),
     };
+    for (read, answer) in reads.into_iter().zip(answers) {
+        run.rows.add(read, answer);
+    }
     match run
         .decide(transaction.as_mut(), cache, &wanted, submissions)
         .await
@@ -77,6 +82,21 @@ pub(crate) async fn attempt(
             end
         }
     }
+}
+
+/// What the commands say that they read, and the records of their keys; each once.
+fn declared_reads(submissions: &[Submission]) -> Vec<Read> {
+    let mut reads: Vec<Read> = Vec::new();
+    for submission in submissions {
+        let operation = submission
+            .operation
+            .as_ref()
+            .map(|operation| Read::Operation(operation.key.clone()));
+        reads.extend(submission.command.reads().into_iter().chain(operation));
+    }
+    let mut seen = HashSet::new();
+    reads.retain(|read| seen.insert(read.clone()));
+    reads
 }
 
 struct Run {
@@ -97,7 +117,8 @@ impl Run {
         submissions: &[Submission],
     ) -> Result<Vec<Reply>, End> {
         self.hold(transaction, cache, wanted).await?;
-        self.read_ahead(transaction, submissions).await?;
+        // What the cache seemed to hold and had to forget.
+        self.read(transaction, declared_reads(submissions)).await?;
         let mut replies = Vec::with_capacity(submissions.len());
         for submission in submissions {
             replies.push(self.answer(transaction, cache, submission).await?);
@@ -157,29 +178,12 @@ impl Run {
         Ok(cached)
     }
 
-    async fn read_ahead(
-        &mut self,
-        transaction: &mut dyn Transaction,
-        submissions: &[Submission],
-    ) -> Result<(), End> {
-        let mut reads: Vec<Read> = Vec::new();
-        for submission in submissions {
-            let operation = submission
-                .operation
-                .as_ref()
-                .map(|operation| Read::Operation(operation.key.clone()));
-            reads.extend(submission.command.reads().into_iter().chain(operation));
-        }
-        self.read(transaction, reads).await
-    }
-
     async fn read(
         &mut self,
         transaction: &mut dyn Transaction,
         mut reads: Vec<Read>,
     ) -> Result<(), End> {
-        let mut seen = std::collections::HashSet::new();
-        reads.retain(|read| !self.rows.knows(read) && seen.insert(read.clone()));
+        reads.retain(|read| !self.rows.knows(read));
         if reads.is_empty() {
             return Ok(());
         }

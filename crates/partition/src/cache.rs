@@ -49,6 +49,13 @@ impl Cache {
         }
     }
 
+    /// Whether a row is kept. It may be out of date, or gone at the next look.
+    pub(crate) fn knows(&self, key: &Key) -> bool {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let cached = state.partitions.get(&key.partition);
+        cached.is_some_and(|cached| cached.rows.contains_key(key))
+    }
+
     pub(crate) fn take(&self, partition: PartitionId) -> Option<CachedRows> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = state.partitions.remove(&partition)?;

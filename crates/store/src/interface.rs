@@ -29,9 +29,20 @@ pub trait Store: Send + Sync + 'static {
     /// partitions (SQLite).
     fn is_serial(&self) -> bool;
 
-    /// Begins an SQL transaction that holds the given partitions, which are sorted and distinct.
+    /// Begins an SQL transaction that holds the given partitions, which are sorted and distinct,
+    /// and answers reads of what stands then, all in one step of the engine.
     /// Rows of partitions that don't exist are absent from [`Transaction::partitions`].
-    async fn begin(&self, partitions: &[PartitionId]) -> Result<Box<dyn Transaction>, StoreError>;
+    async fn begin_reading(
+        &self,
+        partitions: &[PartitionId],
+        reads: &[Read],
+    ) -> Result<(Box<dyn Transaction>, Vec<Answer>), StoreError>;
+
+    /// The same without reads.
+    async fn begin(&self, partitions: &[PartitionId]) -> Result<Box<dyn Transaction>, StoreError> {
+        let (transaction, _) = self.begin_reading(partitions, &[]).await?;
+        Ok(transaction)
+    }
 
     /// Resolves names from the top down, all at latest and in one statement.
     async fn resolve(&self, paths: &[Path]) -> Result<Vec<Resolved>, StoreError>;

@@ -57,15 +57,20 @@ impl Store for FaultStore {
         self.inner.is_serial()
     }
 
-    async fn begin(&self, partitions: &[PartitionId]) -> Result<Box<dyn Transaction>, StoreError> {
-        let begun: Result<Box<dyn Transaction>, StoreError> = call!(
+    async fn begin_reading(
+        &self,
+        partitions: &[PartitionId],
+        reads: &[Read],
+    ) -> Result<(Box<dyn Transaction>, Vec<Answer>), StoreError> {
+        let begun: Result<(Box<dyn Transaction>, Vec<Answer>), StoreError> = call!(
             self.faults,
             "begin",
             connection_lost,
-            self.inner.begin(partitions)
+            self.inner.begin_reading(partitions, reads)
         );
-        let transaction = FaultTransaction::new(begun?, self.faults.clone());
-        Ok(Box::new(transaction))
+        let (transaction, answers) = begun?;
+        let transaction = FaultTransaction::new(transaction, self.faults.clone());
+        Ok((Box::new(transaction), answers))
     }
 
     async fn resolve(&self, paths: &[Path]) -> Result<Vec<Resolved>, StoreError> {

@@ -154,15 +154,36 @@ impl Connection {
     /// Runs statements that change nothing, all in one round trip.
     pub async fn run(&self, statements: &[Statement<'_>]) -> Result<Vec<Vec<Row>>, StoreError> {
         let prepared = self.prepare_all(statements).await?;
+        let answers = self.send_all(&prepared, statements).await.into_iter();
+        answers
+            .map(|answer| answer.map_err(SendError::before_commit))
+            .collect()
+    }
+
+    /// BEGIN and statements behind it in one round trip: how it began, and each answer.
+    pub async fn run_begun(
+        &self,
+        begin: &str,
+        statements: &[Statement<'_>],
+    ) -> Result<(Result<(), SendError>, Vec<Sent>), StoreError> {
+        let prepared = self.prepare_all(statements).await?;
+        Ok(futures::join!(
+            self.control(begin),
+            self.send_all(&prepared, statements)
+        ))
+    }
+
+    async fn send_all(
+        &self,
+        prepared: &[tokio_postgres::Statement],
+        statements: &[Statement<'_>],
+    ) -> Vec<Sent> {
         let sent = prepared
             .iter()
             .zip(statements)
             .map(|(prepared, statement)| self.send(prepared, &statement.parameters))
             .collect();
-        let answers = in_order(sent).await.into_iter();
-        answers
-            .map(|answer| answer.map_err(SendError::before_commit))
-            .collect()
+        in_order(sent).await
     }
 
     /// The same in one database snapshot. A single statement is a snapshot by itself.
@@ -174,14 +195,9 @@ impl Connection {
             return self.run(statements).await;
         }
         let prepared = self.prepare_all(statements).await?;
-        let sent = prepared
-            .iter()
-            .zip(statements)
-            .map(|(prepared, statement)| self.send(prepared, &statement.parameters))
-            .collect();
         let (begun, answers, ended) = futures::join!(
             self.control("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
-            in_order(sent),
+            self.send_all(&prepared, statements),
             self.control("COMMIT"),
         );
         begun.map_err(SendError::before_commit)?;
@@ -209,6 +225,9 @@ impl Drop for Connection {
         }
     }
 }
+
+/// What came of one statement of several.
+pub(super) type Sent = Result<Vec<Row>, SendError>;
 
 /// Why something that was to be sent has no answer.
 #[derive(Debug)]

@@ -99,10 +99,15 @@ impl Store for PostgresStore {
         false
     }
 
-    async fn begin(&self, partitions: &[PartitionId]) -> Result<Box<dyn Transaction>, StoreError> {
+    async fn begin_reading(
+        &self,
+        partitions: &[PartitionId],
+        reads: &[Read],
+    ) -> Result<(Box<dyn Transaction>, Vec<Answer>), StoreError> {
         let connection = self.connections.get().await?;
-        let transaction = PostgresTransaction::begin(connection, self.mode, partitions).await?;
-        Ok(Box::new(transaction))
+        let begun = PostgresTransaction::begin(connection, self.mode, partitions, reads).await?;
+        let (transaction, answers) = begun;
+        Ok((Box::new(transaction), answers))
     }
 
     async fn resolve(&self, paths: &[Path]) -> Result<Vec<Resolved>, StoreError> {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::connection::{Connection, Parameter, Statement, values};
+use super::connection::{Connection, Parameter, SendError, Statement, values};
 use super::options::LockMode;
 use super::reads::Plan;
 use super::{log, rows, writes};
@@ -45,40 +45,47 @@ pub(super) struct PostgresTransaction {
 }
 
 impl PostgresTransaction {
-    /// BEGIN and the lock in one round trip.
+    /// BEGIN, the lock and the reads behind it in one round trip. Each statement sees what was
+    /// committed when PostgreSQL came to it, the reads so what stood once the lock was there.
     pub async fn begin(
         connection: Connection,
         mode: LockMode,
         partitions: &[PartitionId],
-    ) -> Result<PostgresTransaction, StoreError> {
+        reads: &[Read],
+    ) -> Result<(PostgresTransaction, Vec<Answer>), StoreError> {
         let begin = match mode {
             LockMode::Optimistic => "BEGIN ISOLATION LEVEL REPEATABLE READ",
             _ => "BEGIN ISOLATION LEVEL READ COMMITTED",
         };
-        let prepared = connection.prepare(hold(mode)).await?;
-        let ids = ids_of(partitions);
-        let (begun, locked) =
-            futures::join!(connection.control(begin), connection.send(&prepared, &ids));
-        begun.map_err(|error| error.before_commit())?;
-        let found = match locked {
-            Ok(found) => found,
-            Err(error) => {
-                let error = error.before_commit();
-                // A lost race leaves the connection as it was; anything else throws it away.
-                if error.is_retryable() && connection.control("ROLLBACK").await.is_ok() {
-                    connection.give_back();
+        let mut plan = Plan::new(At::Latest, reads);
+        let mut statements = vec![Statement::new(hold(mode), ids_of(partitions))];
+        statements.append(&mut plan.statements);
+        let (begun, sent) = connection.run_begun(begin, &statements).await?;
+        begun.map_err(SendError::before_commit)?;
+        let mut answers = Vec::with_capacity(sent.len());
+        for answer in sent {
+            match answer {
+                Ok(rows) => answers.push(rows),
+                Err(error) => {
+                    let error = error.before_commit();
+                    // A lost race leaves the connection as it was; anything else throws it away.
+                    if error.is_retryable() && connection.control("ROLLBACK").await.is_ok() {
+                        connection.give_back();
+                    }
+                    return Err(error);
                 }
-                return Err(error);
             }
-        };
-        let (now, held) = held_rows(&found)?;
-        Ok(PostgresTransaction {
+        }
+        let (now, held) = held_rows(&answers.remove(0))?;
+        let answers = plan.answers(&answers)?;
+        let transaction = PostgresTransaction {
             connection,
             mode,
             now,
             held,
             has_failed: false,
-        })
+        };
+        Ok((transaction, answers))
     }
 
     async fn run(&mut self, statements: &[Statement<'_>]) -> Result<Vec<Vec<Row>>, StoreError> {

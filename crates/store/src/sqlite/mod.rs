@@ -129,10 +129,14 @@ impl Store for SqliteStore {
         true
     }
 
-    async fn begin(&self, partitions: &[PartitionId]) -> Result<Box<dyn Transaction>, StoreError> {
+    async fn begin_reading(
+        &self,
+        partitions: &[PartitionId],
+        reads: &[Read],
+    ) -> Result<(Box<dyn Transaction>, Vec<Answer>), StoreError> {
         let turn = self.writer.turn().await?;
-        let transaction = SqliteTransaction::begin(turn, partitions).await?;
-        Ok(Box::new(transaction))
+        let (transaction, answers) = SqliteTransaction::begin(turn, partitions, reads).await?;
+        Ok((Box::new(transaction), answers))
     }
 
     async fn resolve(&self, paths: &[Path]) -> Result<Vec<Resolved>, StoreError> {

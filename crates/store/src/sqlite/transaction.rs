@@ -24,16 +24,20 @@ impl SqliteTransaction {
     pub async fn begin(
         mut turn: Turn,
         partitions: &[PartitionId],
-    ) -> Result<SqliteTransaction, StoreError> {
+        reads: &[Read],
+    ) -> Result<(SqliteTransaction, Vec<Answer>), StoreError> {
         turn.is_open = true;
         let partitions = partitions.to_vec();
+        let reads = reads.to_vec();
         let begin = move |db: Db<'_>| {
             db.control("BEGIN IMMEDIATE")?;
-            Ok((now(), rows_of(db, &partitions)?))
+            let held = rows_of(db, &partitions)?;
+            let answers = reads::answer_all(db, At::Latest, &reads)?;
+            Ok((now(), held, answers))
         };
         let begun = turn.call(begin).await;
-        let (now, held) = begun.unwrap_or_else(|NoAnswer| Err(gone()))?;
-        Ok(SqliteTransaction { turn, now, held })
+        let (now, held, answers) = begun.unwrap_or_else(|NoAnswer| Err(gone()))?;
+        Ok((SqliteTransaction { turn, now, held }, answers))
     }
 
     async fn call<T: Send + 'static>(
