@@ -25,11 +25,13 @@ on_every_engine![
     an_outcome_that_was_pruned_stays_unknown,
     a_repeated_key_gets_the_first_answer,
     a_key_for_another_request_is_refused,
+    one_key_in_two_partitions_at_the_same_time_is_used_once,
     a_refusal_is_repeated_under_its_key,
     two_callers_with_one_key_are_applied_once,
     one_command_that_the_store_rejects_does_not_take_its_batch_along,
     a_full_queue_refuses_at_once,
     opposite_lock_orders_do_not_deadlock,
+    batches_that_wait_for_one_partition_leave_the_others_alone,
 ];
 
 async fn every_accepted_command_has_its_own_rising_revision(store: Arc<dyn Store>) {
@@ -312,6 +314,35 @@ async fn a_key_for_another_request_is_refused(store: Arc<dyn Store>) {
     assert_eq!(server.body(&key(q, "c")).await, None);
 }
 
+/// They hold nothing in common: the key of the record is where they meet (e11). Where the whole
+/// store is one lane, the one that stands has to stand before its lock.
+async fn one_key_in_two_partitions_at_the_same_time_is_used_once(store: Arc<dyn Store>) {
+    let (late, early) = (Server::over(&store), Server::over(&store));
+    let (p, q) = (partition(1), partition(2));
+    late.found(p).await;
+    late.found(q).await;
+    let stands_before = if store.is_serial() { "begin" } else { "commit" };
+    let hold = late.faults.pause(stands_before, When::Before, 1);
+    let begun = late.faults.hits("begin", When::Before);
+    let first = late.keyed(vec![p], Increment(key(p, "c")), "k", "f");
+    let second = async {
+        hold.arrived().await;
+        let answer = early.keyed(vec![q], Increment(key(q, "c")), "k", "g").await;
+        hold.resume();
+        answer
+    };
+    let (first, second) = tokio::join!(first, second);
+    assert_eq!(second.unwrap().outcome, 1);
+    assert!(is_refused(&first, Reason::KeyReused), "{first:?}");
+    assert_eq!(late.body(&key(p, "c")).await, None);
+    let attempts = late.faults.hits("begin", When::Before) - begun;
+    assert_eq!(
+        attempts,
+        if store.is_serial() { 1 } else { 2 },
+        "a lost race"
+    );
+}
+
 async fn a_refusal_is_repeated_under_its_key(store: Arc<dyn Store>) {
     let server = Server::over(&store);
     let p = partition(1);
@@ -414,4 +445,33 @@ async fn opposite_lock_orders_do_not_deadlock(store: Arc<dyn Store>) {
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
     assert_eq!(servers[0].body(&key(p, "c")).await.as_deref(), Some("20"));
     assert_eq!(servers[0].body(&key(q, "c")).await.as_deref(), Some("20"));
+}
+
+/// More of them wait than there are connections: they wait in the process, by gates.
+async fn batches_that_wait_for_one_partition_leave_the_others_alone(store: Arc<dyn Store>) {
+    const MORE_THAN_CONNECTIONS: u64 = 40;
+    if store.is_serial() {
+        return;
+    }
+    let server = Server::over(&store);
+    let (shared, apart) = (partition(1), partition(2));
+    let others: Vec<_> = (3..3 + MORE_THAN_CONNECTIONS).map(partition).collect();
+    for id in [shared, apart].iter().chain(&others) {
+        server.found(*id).await;
+    }
+    let hold = server.faults.pause("commit", When::Before, 1);
+    let begun = server.faults.hits("begin", When::Before);
+    let put = |id| server.run(vec![shared, id], Increment(key(id, "c")));
+    let waiting = join_all(others.iter().map(|id| put(*id)));
+    let probe = async {
+        hold.arrived().await;
+        let free = server.put(&key(apart, "a"), "1").await;
+        let wanted = server.faults.hits("begin", When::Before) - begun;
+        hold.resume();
+        (free, wanted)
+    };
+    let (answers, (free, wanted)) = tokio::join!(waiting, probe);
+    assert!(free.is_ok(), "{free:?}");
+    assert_eq!(wanted, 2, "of those that wait, one has a connection");
+    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
 }

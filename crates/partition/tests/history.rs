@@ -6,17 +6,20 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_partition::{Command, Config, Context, Cursor, Reason, Stop, View};
-use anabranch_store::fault::{Fault, When};
-use anabranch_store::{Answer, Read, Revision, Store, StoreError};
+use anabranch_partition::{Command, Config, Context, Cursor, Reason, RunError, Stop, View};
+use anabranch_store::fault::{Fault, Pause, When};
+use anabranch_store::{Answer, At, Key, Read, Revision, Store, StoreError};
 use futures::future::join_all;
+use tokio::task::JoinHandle;
 
 use support::{Increment, Server, is_refused, key, partition};
 
 on_every_engine![
     a_pinned_read_always_answers_the_same,
     a_pinned_read_waits_for_a_writer_that_would_land_below_it,
+    a_read_at_a_revision_that_was_not_closed_changes_its_answer,
     one_read_of_two_partitions_sees_a_commit_in_both_or_in_none,
+    two_reads_of_one_partition_each_see_half_of_a_commit,
     a_revision_in_the_future_is_refused,
     the_difference_of_two_revisions_is_what_was_changed_between,
     rows_that_another_server_changed_are_not_taken_from_the_cache,
@@ -24,6 +27,8 @@ on_every_engine![
     cache_on_and_off_give_the_same_answers,
     a_consumer_that_resumes_misses_none_and_gets_none_twice,
     below_the_horizon_everything_is_refused,
+    what_is_being_pruned_is_refused_and_never_answered_in_part,
+    a_difference_whose_start_is_pruned_meanwhile_is_refused,
     a_consumer_that_has_seen_everything_survives_pruning,
     a_consumer_that_has_not_heard_of_a_partition_survives_pruning,
 ];
@@ -48,32 +53,68 @@ async fn a_pinned_read_always_answers_the_same(store: Arc<dyn Store>) {
     );
 }
 
-/// Where the engine doesn't make it wait, the writer loses instead; the answer stays the same.
-async fn a_pinned_read_waits_for_a_writer_that_would_land_below_it(store: Arc<dyn Store>) {
-    let (writer, reader) = (Server::over(&store), Server::over(&store));
+/// `b` stands in `q` as `old`, and a writer that will make it `new` at a revision below the
+/// returned one stops before its COMMIT: its clock is behind.
+async fn a_writer_below(
+    store: &Arc<dyn Store>,
+) -> (
+    Server,
+    Key,
+    Revision,
+    Pause,
+    JoinHandle<Result<(), RunError>>,
+) {
+    let (writer, reader) = (Server::over(store), Server::over(store));
     let (p, q) = (partition(1), partition(2));
     writer.found(p).await;
     writer.found(q).await;
     let (a, b) = (key(p, "a"), key(q, "b"));
     writer.put(&b, "old").await.unwrap();
     let revision = reader.put(&a, "x").await.unwrap().revision;
-    // A clock behind: the writer's revision would lie below the one that is read.
     writer.faults.shift_clock(-3_600_000_000);
     let hold = writer.faults.pause("commit", When::Before, 1);
-    let write = writer.put(&b, "new");
-    let reads = async {
-        hold.arrived().await;
-        let first = reader.body_at(&b, revision);
-        let release = async {
-            tokio::task::yield_now().await;
+    let written = tokio::spawn({
+        let b = b.clone();
+        async move { writer.put(&b, "new").await.map(|_| ()) }
+    });
+    hold.arrived().await;
+    (reader, b, revision, hold, written)
+}
+
+/// Where the engine doesn't make it wait, the writer loses instead; the answer stays the same.
+async fn a_pinned_read_waits_for_a_writer_that_would_land_below_it(store: Arc<dyn Store>) {
+    let (reader, b, revision, hold, written) = a_writer_below(&store).await;
+    let waits = store.engine() != "postgres-optimistic";
+    let comes = reader.faults.pause("begin", When::Before, 1);
+    let release = async {
+        comes.arrived().await;
+        comes.resume();
+        if waits {
             hold.resume();
-        };
-        let (first, ()) = tokio::join!(first, release);
-        first.unwrap()
+        }
     };
-    let (written, first) = tokio::join!(write, reads);
-    written.unwrap();
-    assert_eq!(reader.body_at(&b, revision).await.unwrap(), first);
+    let (first, ()) = tokio::join!(reader.body_at(&b, revision), release);
+    let must = if waits { "new" } else { "old" };
+    assert_eq!(first.unwrap().as_deref(), Some(must));
+    hold.resume();
+    written.await.unwrap().unwrap();
+    let again = reader.body_at(&b, revision).await;
+    assert_eq!(again.unwrap().as_deref(), Some(must));
+}
+
+/// The trap: the partition is still open at that revision (e4).
+async fn a_read_at_a_revision_that_was_not_closed_changes_its_answer(store: Arc<dyn Store>) {
+    let (_, b, revision, hold, written) = a_writer_below(&store).await;
+    let unclosed = async || {
+        let read = [Read::Point(b.clone())];
+        let answers = store.read(At::Revision(revision), &read).await.unwrap();
+        body(&answers[0])
+    };
+    let first = unclosed().await;
+    hold.resume();
+    written.await.unwrap().unwrap();
+    let answers = (first.as_deref(), unclosed().await);
+    assert_eq!(answers, (Some("old"), Some("new".to_owned())));
 }
 
 /// Puts one name into each of two partitions.
@@ -98,34 +139,57 @@ impl Command for PutBoth {
     }
 }
 
-async fn one_read_of_two_partitions_sees_a_commit_in_both_or_in_none(store: Arc<dyn Store>) {
-    let (writer, reader) = (Server::over(&store), Server::over(&store));
+fn body(answer: &Answer) -> Option<String> {
+    match answer {
+        Answer::Entry(entry) => entry.as_ref().map(|entry| entry.body.to_string()),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Reads `a` of one partition and `b` of another, while a writer changes both between the first
+/// and the second look into the store, if there is a second one.
+async fn read_around_a_commit(store: &Arc<dyn Store>, in_one: bool) -> [Option<String>; 2] {
+    let (writer, reader) = (Server::over(store), Server::over(store));
     let (p, q) = (partition(1), partition(2));
     writer.found(p).await;
     writer.found(q).await;
     let (a, b) = (key(p, "a"), key(q, "b"));
     let both = PutBoth(Increment(a.clone()), Increment(b.clone()));
-    let writes = async {
-        for _ in 0..30 {
-            writer.run(vec![p, q], both.clone()).await.unwrap();
+    writer.run(vec![p, q], both.clone()).await.unwrap();
+    let second_look = reader.faults.pause("read", When::Before, 2);
+    let reads = [Read::Point(a), Read::Partition(p), Read::Point(b)];
+    let read = async {
+        let partitions = &reader.partitions;
+        if in_one {
+            return partitions.read(&reads).await.unwrap();
         }
+        let mut answers = partitions.read(&reads[..2]).await.unwrap();
+        answers.extend(partitions.read(&reads[2..]).await.unwrap());
+        answers
     };
-    let reads = async {
-        for _ in 0..60 {
-            let reads = [
-                Read::Point(a.clone()),
-                Read::Partition(p),
-                Read::Point(b.clone()),
-            ];
-            let answers = reader.partitions.read(&reads).await.unwrap();
-            let body = |answer: &Answer| match answer {
-                Answer::Entry(entry) => entry.as_ref().map(|entry| entry.body.clone()),
-                other => panic!("{other:?}"),
-            };
-            assert_eq!(body(&answers[0]), body(&answers[2]));
-        }
+    let write = async {
+        second_look.arrived().await;
+        writer.run(vec![p, q], both).await.unwrap();
+        second_look.resume();
+        std::future::pending().await
     };
-    tokio::join!(writes, reads);
+    let answers = tokio::select! {
+        answers = read => answers,
+        () = write => unreachable!(),
+    };
+    [body(&answers[0]), body(&answers[2])]
+}
+
+/// That a look into the store is one snapshot is shown where the engines are tested.
+async fn one_read_of_two_partitions_sees_a_commit_in_both_or_in_none(store: Arc<dyn Store>) {
+    let [a, b] = read_around_a_commit(&store, true).await;
+    assert_eq!(a, b);
+}
+
+/// The trap (e5).
+async fn two_reads_of_one_partition_each_see_half_of_a_commit(store: Arc<dyn Store>) {
+    let [a, b] = read_around_a_commit(&store, false).await;
+    assert_eq!((a.as_deref(), b.as_deref()), (Some("1"), Some("2")));
 }
 
 async fn a_revision_in_the_future_is_refused(store: Arc<dyn Store>) {
@@ -301,6 +365,51 @@ async fn below_the_horizon_everything_is_refused(store: Arc<dyn Store>) {
     let changes = server.partitions.changes_between(p, old, old, None, 10);
     assert!(is_refused(&changes.await, Reason::Gone));
     assert_eq!(server.body(&a).await.as_deref(), Some("3"));
+}
+
+/// The horizon goes first. Without it a read would find that what stood never was (e13).
+async fn what_is_being_pruned_is_refused_and_never_answered_in_part(store: Arc<dyn Store>) {
+    let (pruner, reader) = (Server::over(&store), Server::over(&store));
+    let p = partition(1);
+    pruner.found(p).await;
+    let a = key(p, "a");
+    let old = pruner.put(&a, "1").await.unwrap().revision;
+    pruner.put(&a, "2").await.unwrap();
+    pruner.put(&key(p, "b"), "x").await.unwrap();
+    let hold = pruner.faults.pause("prune", When::Before, 1);
+    let pruning = tokio::spawn(async move { pruner.partitions.prune(p, Duration::ZERO).await });
+    hold.arrived().await;
+    let without_horizon = async || {
+        let read = [Read::Point(a.clone())];
+        let answers = store.read(At::Revision(old), &read).await.unwrap();
+        body(&answers[0])
+    };
+    assert_eq!(without_horizon().await.as_deref(), Some("1"));
+    assert!(is_refused(&reader.body_at(&a, old).await, Reason::Gone));
+    hold.resume();
+    pruning.await.unwrap().unwrap();
+    assert_eq!(without_horizon().await, None, "the trap");
+    assert!(is_refused(&reader.body_at(&a, old).await, Reason::Gone));
+}
+
+async fn a_difference_whose_start_is_pruned_meanwhile_is_refused(store: Arc<dyn Store>) {
+    let (pruner, reader) = (Server::over(&store), Server::over(&store));
+    let p = partition(1);
+    pruner.found(p).await;
+    let a = key(p, "a");
+    let from = pruner.put(&a, "1").await.unwrap().revision;
+    pruner.put(&a, "2").await.unwrap();
+    let to = pruner.put(&a, "3").await.unwrap().revision;
+    let hold = reader.faults.pause("changes_between", When::Before, 1);
+    let partitions = reader.partitions.clone();
+    let difference =
+        tokio::spawn(async move { partitions.changes_between(p, from, to, None, 10).await });
+    hold.arrived().await;
+    pruner.partitions.prune(p, Duration::ZERO).await.unwrap();
+    let rest = store.changes_between(p, from, to, None, 10).await.unwrap();
+    assert_eq!(rest.len(), 1, "the trap: one of two changes is left");
+    hold.resume();
+    assert!(is_refused(&difference.await.unwrap(), Reason::Gone));
 }
 
 async fn a_consumer_that_has_seen_everything_survives_pruning(store: Arc<dyn Store>) {

@@ -11,8 +11,8 @@ use std::time::Duration;
 use anabranch_store::suite::world::{Command, World, key, object, put, table};
 use anabranch_store::testing::TestDatabase;
 use anabranch_store::{
-    Answer, At, Class, CommitId, ConflictReason, LockMode, PartitionId, Read, Revision, StoreError,
-    Transaction, WriteSet,
+    Answer, At, BranchId, Class, CommitId, ConflictReason, LockMode, PartitionId, Read, Revision,
+    StoreError, Transaction, WriteSet,
 };
 use support::{Proxy, open, open_with, wait_until_blocked, wait_until_written};
 
@@ -73,6 +73,92 @@ async fn a_second_holder_waits_and_sees_what_the_first_committed() {
     assert_eq!(clock, writes.partitions[0].clock);
     assert_eq!(found, answers);
     database.remove().await;
+}
+
+/// e3, the trap: after a wait, a statement that locks and reads has the new row of what it locked,
+/// and the old ones of everything else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_statement_that_locks_and_reads_sees_two_times() {
+    let database = TestDatabase::create().await;
+    let client = database.client().await;
+    let world = World::new(open(&database, LockMode::Pessimistic).await);
+    let one = world.database("one").await;
+    let (t, id) = (table(one, "t"), object());
+    world.write(&[one], &[put(&t, id, "v1")]).await;
+    let first = world.store.begin(&[one]).await.unwrap();
+    let waiting = tokio::spawn({
+        let session = database.client().await;
+        async move {
+            let both = "WITH held AS MATERIALIZED (\
+                 SELECT clock FROM partition WHERE id = $1 FOR UPDATE) \
+                 SELECT held.clock, c.body FROM held, current c \
+                 WHERE c.partition = $1 AND c.name = 't'";
+            let found = session.query_one(both, &[&one.0]).await.unwrap();
+            (Revision(found.get(0)), found.get::<_, String>(1))
+        }
+    });
+    wait_until_blocked(&client, 1).await;
+    let mut writes = tick(&*first, one);
+    let mut entry = world.get(&t).await.unwrap();
+    entry.body = "v2".into();
+    writes.upserts.push((t, entry));
+    first.commit(&writes).await.unwrap();
+    let (clock, body) = waiting.await.unwrap();
+    assert_eq!((clock, body.as_str()), (writes.partitions[0].clock, "v1"));
+    database.remove().await;
+}
+
+/// e5: what one call reads is one state, however far apart its statements come.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_call_sees_a_commit_of_two_partitions_as_a_whole() {
+    assert_eq!(read_around_a_commit(|_| {}).await, ["v1", "v1"]);
+}
+
+/// The trap.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_snapshot_one_call_sees_half_of_a_commit() {
+    let torn = read_around_a_commit(|proxy| proxy.control.allow_no_snapshots()).await;
+    assert_eq!(torn, ["v1", "v2"]);
+}
+
+/// Reads of two partitions in one call, while a commit changes both between the two statements.
+async fn read_around_a_commit(adapt: impl FnOnce(&Proxy)) -> [String; 2] {
+    let database = TestDatabase::create().await;
+    let world = World::new(open(&database, LockMode::Pessimistic).await);
+    let (one, two) = (world.database("one").await, world.database("two").await);
+    let [a, b] = [table(one, "t"), table(two, "t")];
+    let ids = [object(), object()];
+    let both = |body| [put(&a, ids[0], body), put(&b, ids[1], body)];
+    world.write(&[one, two], &both("v1")).await;
+    let proxy = Proxy::start(&database.url());
+    let through = open_with(&proxy.url, LockMode::Pessimistic, |_| {}).await;
+    adapt(&proxy);
+    proxy.control.hold_second_read();
+    let reading = tokio::spawn(async move {
+        let rest = Read::Range {
+            partition: two,
+            branch: BranchId::MAIN,
+            scope: String::new(),
+            class: Class::Table,
+            kinds: vec![],
+            after: None,
+            limit: 10,
+        };
+        let reads = [Read::Point(table(one, "t")), rest];
+        through.read(At::Latest, &reads).await.unwrap()
+    });
+    proxy.control.something_is_held().await;
+    world.write(&[one, two], &both("v2")).await;
+    proxy.control.release();
+    let answers = reading.await.unwrap();
+    let bodies = answers.iter().map(|answer| match answer {
+        Answer::Entry(Some(entry)) => entry.body.to_string(),
+        Answer::Entries(entries) => entries[0].1.body.to_string(),
+        other => panic!("{other:?}"),
+    });
+    let bodies: Vec<String> = bodies.collect();
+    database.remove().await;
+    bodies.try_into().unwrap()
 }
 
 #[tokio::test]
@@ -268,7 +354,7 @@ async fn a_delayed_commit_is_found_under_the_same_partition() {
             let writes = writes.clone();
             async move { transaction.commit(&writes).await }
         });
-        proxy.control.commit_is_held().await;
+        proxy.control.something_is_held().await;
         let error = committing.await.unwrap().unwrap_err();
         assert!(error.is_unknown(), "{error}");
         let plain = world.partition(one).await;
@@ -291,7 +377,7 @@ async fn a_delayed_commit_is_found_under_the_same_partition() {
             }
         });
         wait_until_blocked(&client, 1).await;
-        proxy.control.release_commit();
+        proxy.control.release();
         assert!(looking.await.unwrap().unwrap(), "{mode:?}");
         world.assert_sound().await;
         database.remove().await;

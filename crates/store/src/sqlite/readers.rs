@@ -81,3 +81,65 @@ impl Readers {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct World {
+        _folder: tempfile::TempDir,
+        readers: Arc<Readers>,
+        writer: Connection,
+    }
+
+    impl World {
+        fn new() -> World {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("store.db");
+            let writer = connection::open(&path, connection::Access::Create).unwrap();
+            writer
+                .execute_batch("CREATE TABLE both (a, b); INSERT INTO both VALUES (1, 1)")
+                .unwrap();
+            let wait = Duration::from_secs(5);
+            World {
+                readers: Readers::new(path, 1, wait, Arc::default()),
+                writer,
+                _folder: folder,
+            }
+        }
+    }
+
+    fn look(db: &Db<'_>, column: &str) -> i64 {
+        let sql = format!("SELECT {column} FROM both");
+        let found = db.connection.query_row(&sql, (), |row| row.get(0));
+        found.unwrap()
+    }
+
+    const COMMIT: &str = "UPDATE both SET a = 2, b = 2";
+
+    /// e5 of this engine.
+    #[tokio::test]
+    async fn what_is_read_around_a_commit_is_one_state() {
+        let World {
+            readers,
+            writer,
+            _folder,
+        } = World::new();
+        let read = readers.snapshot(move |db| {
+            let a = look(&db, "a");
+            writer.execute_batch(COMMIT).unwrap();
+            Ok((a, look(&db, "b")))
+        });
+        assert_eq!(read.await.unwrap(), (1, 1));
+    }
+
+    /// The trap.
+    #[tokio::test]
+    async fn two_snapshots_see_half_of_a_commit() {
+        let world = World::new();
+        let a = world.readers.snapshot(|db| Ok(look(&db, "a"))).await;
+        world.writer.execute_batch(COMMIT).unwrap();
+        let b = world.readers.snapshot(|db| Ok(look(&db, "b"))).await;
+        assert_eq!((a.unwrap(), b.unwrap()), (1, 2));
+    }
+}

@@ -63,6 +63,8 @@ async fn wait_until_sessions(client: &Client, condition: &str, sessions: i64) {
 pub struct Control {
     pub round_trips: AtomicUsize,
     hold_commit: AtomicBool,
+    hold_second_read: AtomicBool,
+    no_snapshots: AtomicBool,
     held: Semaphore,
     released: Semaphore,
 }
@@ -73,12 +75,27 @@ impl Control {
         self.hold_commit.store(true, Ordering::SeqCst);
     }
 
-    pub async fn commit_is_held(&self) {
+    /// The second statement of the next snapshot is held back.
+    pub fn hold_second_read(&self) {
+        self.hold_second_read.store(true, Ordering::SeqCst);
+    }
+
+    /// Each statement of a snapshot sees what stands when it begins.
+    pub fn allow_no_snapshots(&self) {
+        self.no_snapshots.store(true, Ordering::SeqCst);
+    }
+
+    pub async fn something_is_held(&self) {
         self.held.acquire().await.unwrap().forget();
     }
 
-    pub fn release_commit(&self) {
+    pub fn release(&self) {
         self.released.add_permits(1);
+    }
+
+    async fn hold(&self) {
+        self.held.add_permits(1);
+        self.released.acquire().await.unwrap().forget();
     }
 }
 
@@ -95,6 +112,8 @@ impl Proxy {
         let control = Arc::new(Control {
             round_trips: AtomicUsize::new(0),
             hold_commit: AtomicBool::new(false),
+            hold_second_read: AtomicBool::new(false),
+            no_snapshots: AtomicBool::new(false),
             held: Semaphore::new(0),
             released: Semaphore::new(0),
         });
@@ -154,8 +173,7 @@ async fn relay(client: TcpStream, server: TcpStream, control: Arc<Control>) {
         answers.abort();
         let _ = answers.await;
         drop(from_client);
-        control.held.add_permits(1);
-        control.released.acquire().await.unwrap().forget();
+        control.hold().await;
         to_server.write_all(&commit).await.unwrap();
     }
 }
@@ -168,6 +186,9 @@ async fn forward(
     control: &Control,
 ) -> Option<Vec<u8>> {
     const COMMIT: &[u8] = b"COMMIT\0";
+    const SNAPSHOT: &[u8] = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY\0";
+    const NO_SNAPSHOT: &[u8] = b"BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY\0";
+    let mut reads = None;
     let mut pending: Vec<u8> = Vec::new();
     let mut buffer = vec![0; 1 << 16];
     let mut is_started = false;
@@ -191,10 +212,23 @@ async fn forward(
             if pending.len() < size {
                 break;
             }
-            let message: Vec<u8> = pending.drain(..size).collect();
+            let mut message: Vec<u8> = pending.drain(..size).collect();
             let is_commit = is_started && message[0] == b'Q' && message.ends_with(COMMIT);
             if is_commit && control.hold_commit.swap(false, Ordering::SeqCst) {
                 return Some(message);
+            }
+            if is_started && message[0] == b'Q' {
+                reads = message.ends_with(SNAPSHOT).then_some(0);
+                if reads.is_some() && control.no_snapshots.load(Ordering::SeqCst) {
+                    message = [&b"Q\0\0\0\0"[..], NO_SNAPSHOT].concat();
+                    message[4] = (4 + NO_SNAPSHOT.len()) as u8;
+                }
+            }
+            if let Some(reads) = reads.as_mut().filter(|_| message[0] == b'B') {
+                *reads += 1;
+                if *reads == 2 && control.hold_second_read.swap(false, Ordering::SeqCst) {
+                    control.hold().await;
+                }
             }
             is_started = true;
             if server.write_all(&message).await.is_err() {
