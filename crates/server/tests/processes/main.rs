@@ -2,6 +2,7 @@
 //!
 //! - [`races`]: two and three servers on one PostgreSQL, in both lock modes; and without any lock,
 //!   where each race has to go wrong.
+//! - [`crashes`]: every command that changes something, with a fault at every point it comes to.
 #![allow(clippy::unwrap_used)]
 
 mod control;
@@ -12,4 +13,5 @@ mod server;
 mod support;
 mod world;
 
+mod crashes;
 mod races;

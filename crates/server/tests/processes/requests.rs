@@ -245,3 +245,96 @@ pub fn rename_catalog(name: &str, to: &str) -> Request {
 pub fn drop_catalog(name: &str) -> Request {
     Request::delete(format!("/v1/catalogs/{name}?cascade=true"))
 }
+
+/// Makes a new table's metadata; creates nothing.
+pub fn stage_table(namespace: &str, name: &str) -> Request {
+    let mut request = create_table(namespace, name);
+    if let Some(body) = &mut request.body {
+        body["stage-create"] = json!(true);
+    }
+    request
+}
+
+/// Creates a table of the client's own making, as the end of a staged creation.
+pub fn finish_table(namespace: &str, name: &str, uuid: uuid::Uuid) -> Request {
+    let schema = json!({
+        "type": "struct",
+        "schema-id": 0,
+        "fields": [{ "id": 1, "name": "id", "required": true, "type": "long" }],
+    });
+    let updates = json!([
+        { "action": "assign-uuid", "uuid": uuid },
+        { "action": "upgrade-format-version", "format-version": 2 },
+        { "action": "add-schema", "schema": schema, "last-column-id": 1 },
+        { "action": "set-current-schema", "schema-id": -1 },
+        { "action": "add-spec", "spec": { "spec-id": 0, "fields": [] } },
+        { "action": "set-default-spec", "spec-id": -1 },
+        { "action": "add-sort-order", "sort-order": { "order-id": 0, "fields": [] } },
+        { "action": "set-default-sort-order", "sort-order-id": -1 },
+        { "action": "set-location", "location": format!("{WAREHOUSE}/{namespace}/{uuid}") },
+    ]);
+    let requirements = json!([{ "type": "assert-create" }]);
+    commit(namespace, name, requirements, updates)
+}
+
+pub fn purge_table(namespace: &str, name: &str) -> Request {
+    let path = format!("{}/{name}?purgeRequested=true", tables(namespace));
+    Request::delete(path)
+}
+
+/// Drops a table and answers the metadata that it had last.
+pub fn unregister_table(namespace: &str, name: &str) -> Request {
+    let path = format!("{}/{name}/unregister", tables(namespace));
+    Request::new(Method::POST, path, None)
+}
+
+pub fn register_table(namespace: &str, name: &str, metadata: &str, overwrite: bool) -> Request {
+    let path = format!("{LAKE}/namespaces/{}/register", levels(namespace));
+    let body = json!({ "name": name, "metadata-location": metadata, "overwrite": overwrite });
+    Request::post(path, body)
+}
+
+pub fn register_view(namespace: &str, name: &str, metadata: &str) -> Request {
+    let path = format!("{LAKE}/namespaces/{}/register-view", levels(namespace));
+    Request::post(path, json!({ "name": name, "metadata-location": metadata }))
+}
+
+fn view(namespace: &str, name: &str) -> String {
+    format!("{LAKE}/namespaces/{}/views/{name}", levels(namespace))
+}
+
+pub fn load_view(namespace: &str, name: &str) -> Request {
+    Request::get(view(namespace, name))
+}
+
+pub fn drop_view(namespace: &str, name: &str) -> Request {
+    Request::delete(view(namespace, name))
+}
+
+/// Gives a view another text.
+pub fn replace_view(namespace: &str, name: &str, sql: &str) -> Request {
+    let version = json!({
+        "version-id": 2,
+        "timestamp-ms": 1_800_000_000_001_i64,
+        "schema-id": 0,
+        "summary": {},
+        "representations": [{ "type": "sql", "sql": sql, "dialect": "duckdb" }],
+        "default-namespace": [],
+    });
+    let updates = json!([
+        { "action": "add-view-version", "view-version": version },
+        { "action": "set-current-view-version", "view-version-id": -1 },
+    ]);
+    let body = json!({ "requirements": [], "updates": updates });
+    Request::post(view(namespace, name), body)
+}
+
+pub fn rename_view(from: (&str, &str), to: (&str, &str)) -> Request {
+    let tables = rename_table(from, to);
+    let path = format!("{LAKE}/views/rename");
+    Request { path, ..tables }
+}
+
+pub fn load_catalog(name: &str) -> Request {
+    Request::get(format!("/v1/catalogs/{name}"))
+}

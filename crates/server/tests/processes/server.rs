@@ -46,7 +46,11 @@ impl Server {
             child,
             control: Control::over(stream),
             address: Address {
-                client: Client::builder().no_proxy().build().unwrap(),
+                client: Client::builder()
+                    .no_proxy()
+                    .tls_certs_only([])
+                    .build()
+                    .unwrap(),
                 url: url.to_owned(),
                 warehouse,
             },
@@ -58,7 +62,14 @@ impl Server {
         request.send(&self.address).await
     }
 
-    /// The same beside what else the test does.
+    /// What there is to read at a path.
+    pub async fn text(&self, path: &str) -> String {
+        let url = format!("{}{path}", self.address.url);
+        let answer = self.address.client.get(url).send().await;
+        answer.unwrap().text().await.unwrap()
+    }
+
+    /// Sends it beside what else the test does.
     pub fn spawn(&self, request: &Request) -> JoinHandle<Option<Answer>> {
         let (request, address) = (request.clone(), self.address.clone());
         tokio::spawn(async move { request.send(&address).await })

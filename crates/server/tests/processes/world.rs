@@ -113,7 +113,8 @@ impl World {
         Server::start(command, &log, self.warehouse()).await
     }
 
-    fn warehouse(&self) -> String {
+    /// Where the files are, as a URL.
+    pub fn warehouse(&self) -> String {
         let folder = match self.engine {
             Engine::Sqlite => "data/warehouse",
             _ => "warehouse",
@@ -133,6 +134,47 @@ impl World {
                 String::from_utf8_lossy(&ended.stderr)
             )),
         }
+    }
+
+    /// What all servers have said.
+    pub fn log(&self) -> String {
+        self.place.log()
+    }
+
+    /// Changes the store behind the servers' back.
+    pub async fn run_sql(&self, sql: &str) {
+        match self.engine {
+            Engine::Sqlite => self.sqlite().execute_batch(sql).unwrap(),
+            _ => self
+                .database()
+                .client()
+                .await
+                .batch_execute(sql)
+                .await
+                .unwrap(),
+        }
+    }
+
+    /// The number that a query answers.
+    pub async fn count(&self, sql: &str) -> i64 {
+        match self.engine {
+            Engine::Sqlite => self.sqlite().query_row(sql, (), |row| row.get(0)).unwrap(),
+            _ => self
+                .database()
+                .client()
+                .await
+                .query_one(sql, &[])
+                .await
+                .unwrap()
+                .get(0),
+        }
+    }
+
+    fn sqlite(&self) -> rusqlite::Connection {
+        let connection =
+            rusqlite::Connection::open(self.place.path().join("data/catalog.db")).unwrap();
+        connection.busy_timeout(END).unwrap();
+        connection
     }
 
     /// Returns `true` once a session of the server `waiting` waits for a lock that one of `holding`

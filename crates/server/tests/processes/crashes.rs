@@ -1,0 +1,115 @@
+//! Crashes and faults at every named point of every command that changes something.
+//!
+//! - [`commands`]: the commands, as data.
+//! - [`case`]: which faults there are at which points; a run on a quiet server tells the points.
+//! - [`matrix`]: one command through all its cases: what the client is told, what is there, and what
+//!   it is told when it asks again.
+//! - [`observation`]: what a client sees, without what differs from case to case.
+//! - [`aftermath`]: the audit, and what is left when the background jobs have gone over all of it.
+
+mod aftermath;
+mod case;
+mod commands;
+mod matrix;
+mod observation;
+
+use std::io::Write;
+
+use self::commands::Command;
+use self::matrix::Matrix;
+use super::world::{Engine, in_world};
+
+macro_rules! at_every_point {
+    ($($command:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $command() {
+                const COMMAND: super::Named = (stringify!($command), super::commands::$command);
+                super::go_through(super::Engine::Sqlite, &[COMMAND]).await;
+            })+
+        }
+        const ALL: &[Named] = &[$((stringify!($command), commands::$command)),+];
+    };
+}
+
+type Named = (&'static str, fn(&str) -> Command);
+
+at_every_point![
+    create_database,
+    create_namespace,
+    set_namespace_properties,
+    drop_namespace,
+    drop_database,
+    create_table,
+    stage_table,
+    finish_staged_table,
+    finish_staged_table_without_key,
+    register_table,
+    register_table_over_another,
+    unregister_table,
+    append,
+    append_without_key,
+    set_table_property,
+    rename_table,
+    drop_table,
+    purge_table,
+    commit_two_tables,
+    commit_two_tables_without_key,
+    create_view,
+    register_view,
+    replace_view,
+    rename_view,
+    drop_view,
+    create_catalog,
+    rename_catalog,
+    drop_catalog,
+];
+
+/// At COMMIT only: the rest is the same code as on SQLite.
+mod postgres {
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn every_command_at_commit() {
+        super::go_through(super::Engine::Postgres, super::ALL).await;
+    }
+}
+
+mod optimistic {
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn every_command_at_commit() {
+        super::go_through(super::Engine::Optimistic, super::ALL).await;
+    }
+}
+
+/// The negative control: a drop that comes again without a key is told that there is no table.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_matrix_notices_a_client_that_is_told_something_else_the_second_time() {
+    fn forgetful(ns: &str) -> Command {
+        let mut command = commands::drop_table(ns);
+        command.request.key = None;
+        command
+    }
+    let ended = in_world(Engine::Sqlite, |world| async move {
+        let mut matrix = Matrix::open(world).await;
+        matrix.run("forgetful", forgetful).await
+    });
+    let wrong = ended.await.unwrap_err();
+    assert!(wrong.contains("asked again: 404"), "{wrong}");
+}
+
+async fn go_through(engine: Engine, commands: &'static [Named]) {
+    let ended = in_world(engine, |world| async move {
+        let mut matrix = Matrix::open(world).await;
+        for (name, command) in commands {
+            matrix.run(name, *command).await?;
+        }
+        matrix.close().await
+    });
+    if let Err(wrong) = ended.await {
+        panic!("{wrong}");
+    }
+}
+
+/// Past the capture of the test's output: the matrix takes its time.
+fn progress(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
