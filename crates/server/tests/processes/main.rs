@@ -11,6 +11,7 @@ mod requests;
 mod server;
 #[path = "../support/mod.rs"]
 mod support;
+mod wire;
 mod world;
 
 mod crashes;

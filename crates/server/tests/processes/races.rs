@@ -2,9 +2,11 @@
 //!
 //! - [`duel`]: two requests that meet, in every order that two servers can give them.
 //! - [`duels`]: which requests meet, and what each order must come to.
+//! - [`scenarios`]: three servers, servers that freeze, clocks apart, a wire that is cut.
 
 mod duel;
 mod duels;
+mod scenarios;
 
 use super::world::Engine;
 

@@ -1,5 +1,6 @@
 //! What clients ask for, and what they are told.
 
+use reqwest::header::HeaderMap;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 
@@ -11,6 +12,8 @@ pub struct Request {
     pub body: Option<Value>,
     /// `Idempotency-Key`
     pub key: Option<String>,
+    /// `If-None-Match`
+    pub tag: Option<String>,
 }
 
 /// Where requests go.
@@ -42,6 +45,7 @@ impl Request {
             path: path.into(),
             body,
             key: None,
+            tag: None,
         }
     }
 
@@ -63,6 +67,12 @@ impl Request {
         Request { key, ..self }
     }
 
+    /// The same, to be answered only if what is asked for has another tag.
+    pub fn unless(self, tag: &str) -> Request {
+        let tag = Some(tag.to_owned());
+        Request { tag, ..self }
+    }
+
     /// The same in another catalog than `lake`.
     pub fn of(self, catalog: &str) -> Request {
         let path = self
@@ -73,6 +83,12 @@ impl Request {
 
     /// Sends it; `None` if there was no answer.
     pub async fn send(&self, to: &Address) -> Option<Answer> {
+        let (answer, _) = self.send_for_headers(to).await?;
+        Some(answer)
+    }
+
+    /// The same with the headers of the answer.
+    pub async fn send_for_headers(&self, to: &Address) -> Option<(Answer, HeaderMap)> {
         let url = format!("{}{}", to.url, self.path);
         let mut request = to.client.request(self.method.clone(), url);
         if let Some(body) = &self.body {
@@ -84,11 +100,15 @@ impl Request {
         if let Some(key) = &self.key {
             request = request.header("idempotency-key", key);
         }
+        if let Some(tag) = &self.tag {
+            request = request.header("if-none-match", tag);
+        }
         let response = request.send().await.ok()?;
         let status = response.status().as_u16();
+        let headers = response.headers().clone();
         let bytes = response.bytes().await.ok()?;
         let body = serde_json::from_slice(&bytes).unwrap_or_default();
-        Some(Answer { status, body })
+        Some((Answer { status, body }, headers))
     }
 }
 

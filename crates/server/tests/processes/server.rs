@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use reqwest::Client;
+use reqwest::header::HeaderMap;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
@@ -73,6 +74,24 @@ impl Server {
     pub fn spawn(&self, request: &Request) -> JoinHandle<Option<Answer>> {
         let (request, address) = (request.clone(), self.address.clone());
         tokio::spawn(async move { request.send(&address).await })
+    }
+
+    /// Sends the request; its headers too.
+    pub async fn ask(&self, request: &Request) -> Option<(Answer, HeaderMap)> {
+        request.send_for_headers(&self.address).await
+    }
+
+    /// What the metric of this name and these labels says; 0 if it says nothing.
+    pub async fn measured(&self, metric: &str) -> u64 {
+        let text = self.text("/metrics").await;
+        let mut lines = text.lines().filter_map(|line| line.rsplit_once(' '));
+        let value = lines.find(|(name, _)| *name == metric);
+        value.map_or(0, |(_, value)| value.parse().unwrap())
+    }
+
+    /// The id of the process.
+    pub fn id(&self) -> u32 {
+        self.child.id().expect("it runs")
     }
 
     pub async fn pause(&self, point: Point) -> Pause {

@@ -1,21 +1,24 @@
 //! A store of a test's own, and the servers on it.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::process::Command as StdCommand;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anabranch_store::testing::TestDatabase;
 use futures::FutureExt;
 use tokio::process::Command;
 use tokio::task::JoinHandle;
+use tokio_postgres::Client;
 
 use super::requests::Answer;
 use super::server::Server;
 use super::support::Place;
+use super::wire::Wire;
 
 /// A server that a test has stopped is no frozen one: its sessions may idle, and others wait.
-const PATIENT: &str =
-    "options=-c%20idle_in_transaction_session_timeout%3D120s%20-c%20lock_timeout%3D120s";
+pub const PATIENT: &str =
+    "&options=-c%20idle_in_transaction_session_timeout%3D120s%20-c%20lock_timeout%3D120s";
 /// No scenario takes this long, unless something that it waits for never comes.
 const END: Duration = Duration::from_secs(120);
 /// Between two looks at what the database says.
@@ -35,6 +38,8 @@ pub struct World {
     pub engine: Engine,
     pub place: Place,
     database: Option<TestDatabase>,
+    /// A command that runs the program in surroundings of the test's own.
+    pub surroundings: OnceLock<Vec<String>>,
 }
 
 /// Runs a test in a fresh world, which goes away with it.
@@ -50,6 +55,7 @@ where
         engine,
         place: Place::new(),
         database,
+        surroundings: OnceLock::new(),
     });
     let ended = tokio::time::timeout(END, test(Arc::clone(&world)));
     let ended = AssertUnwindSafe(ended).catch_unwind().await;
@@ -70,13 +76,17 @@ where
 impl World {
     /// The arguments that name the store; sessions of the server are called `name` in PostgreSQL.
     pub fn store(&self, name: &str, more: &str) -> Vec<String> {
+        let url = self.database.as_ref().map(TestDatabase::url);
+        self.store_at(&url.unwrap_or_default(), name, more)
+    }
+
+    fn store_at(&self, url: &str, name: &str, more: &str) -> Vec<String> {
         let mode = match self.engine {
             Engine::Sqlite => return vec!["--data-dir".to_owned(), "data".to_owned()],
             Engine::Postgres => "pessimistic",
             Engine::Optimistic => "optimistic",
             Engine::Unprotected => "unprotected",
         };
-        let url = self.database().url();
         let store = format!("{url}?mode={mode}&application_name={name}{more}");
         let warehouse = self.warehouse();
         let arguments = [
@@ -90,24 +100,59 @@ impl World {
         arguments.map(str::to_owned).to_vec()
     }
 
+    /// A wire to the database.
+    pub async fn wire(&self) -> Wire {
+        Wire::to(&self.database().url()).await
+    }
+
+    /// A session of the test's own in the database.
+    pub async fn client(&self) -> Client {
+        self.database().client().await
+    }
+
     fn database(&self) -> &TestDatabase {
         self.database.as_ref().expect("an engine of PostgreSQL")
     }
 
     fn command(&self, verb: &str, arguments: &[String]) -> Command {
-        let mut command = Command::from(self.place.command(&[verb]));
+        let program = self.place.command(&[verb]);
+        let mut command = match self.surroundings.get().and_then(|words| words.split_first()) {
+            None => program,
+            Some((first, more)) => {
+                let mut around = StdCommand::new(first);
+                around.args(more).arg(program.get_program()).args(program.get_args());
+                around.env_clear().current_dir(self.place.path());
+                around
+            }
+        };
         command.args(arguments);
-        command
+        Command::from(command)
     }
 
     /// Starts a server whose sessions wait as long as the test needs.
     pub async fn server(&self, name: &str) -> Server {
-        self.server_with(name, &[], &format!("&{PATIENT}")).await
+        self.server_with(name, &[], PATIENT).await
     }
 
     /// Starts a server with more flags, and with more parameters in the store's URL.
     pub async fn server_with(&self, name: &str, flags: &[&str], parameters: &str) -> Server {
-        let mut command = self.command("serve", &self.store(name, parameters));
+        self.start(&self.store(name, parameters), flags).await
+    }
+
+    /// Starts a server that reaches PostgreSQL over this wire.
+    pub async fn server_over(
+        &self,
+        wire: &Wire,
+        name: &str,
+        flags: &[&str],
+        parameters: &str,
+    ) -> Server {
+        let store = self.store_at(&wire.url, name, parameters);
+        self.start(&store, flags).await
+    }
+
+    async fn start(&self, store: &[String], flags: &[&str]) -> Server {
+        let mut command = self.command("serve", store);
         command.args(["--listen", "127.0.0.1:0"]).args(flags);
         let log = self.place.path().join("log");
         Server::start(command, &log, self.warehouse()).await
@@ -185,7 +230,18 @@ impl World {
         holding: &str,
         request: &JoinHandle<Option<Answer>>,
     ) -> bool {
-        let client = self.database().client().await;
+        self.is_blocked_by_one_of(waiting, &[holding], request)
+            .await
+    }
+
+    /// The same for one of several.
+    pub async fn is_blocked_by_one_of(
+        &self,
+        waiting: &str,
+        holding: &[&str],
+        request: &JoinHandle<Option<Answer>>,
+    ) -> bool {
+        let client = self.client().await;
         loop {
             let found = client.query_one(BLOCKED, &[&waiting, &holding]).await;
             if found.unwrap().get::<_, bool>(0) {
@@ -202,4 +258,4 @@ impl World {
 const BLOCKED: &str = "SELECT EXISTS (\
      SELECT FROM pg_stat_activity w, pg_stat_activity h \
      WHERE w.datname = current_database() AND w.application_name = $1 \
-       AND h.application_name = $2 AND h.pid = ANY (pg_blocking_pids(w.pid)))";
+       AND h.application_name = ANY ($2) AND h.pid = ANY (pg_blocking_pids(w.pid)))";
