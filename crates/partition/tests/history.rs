@@ -26,6 +26,7 @@ on_every_engine![
     rows_of_a_failed_commit_are_forgotten,
     cache_on_and_off_give_the_same_answers,
     a_consumer_that_resumes_misses_none_and_gets_none_twice,
+    a_consumer_does_not_miss_what_is_committed_below_what_it_has_seen_elsewhere,
     below_the_horizon_everything_is_refused,
     what_is_being_pruned_is_refused_and_never_answered_in_part,
     a_difference_whose_start_is_pruned_meanwhile_is_refused,
@@ -341,6 +342,29 @@ async fn a_consumer_that_resumes_misses_none_and_gets_none_twice(store: Arc<dyn 
     places.sort();
     places.dedup();
     assert_eq!((places.len(), count), (122, 122));
+}
+
+/// One revision for all partitions as the cursor would miss it.
+async fn a_consumer_does_not_miss_what_is_committed_below_what_it_has_seen_elsewhere(
+    store: Arc<dyn Store>,
+) {
+    let (server, behind) = (Server::over(&store), Server::over(&store));
+    let (p, q) = (partition(1), partition(2));
+    server.found(p).await;
+    server.found(q).await;
+    let seen = server.put(&key(q, "b"), "1").await.unwrap().revision;
+    let feed = async |cursor: Option<&Cursor>| {
+        let page = server.partitions.feed(None, cursor, 10, Duration::ZERO);
+        page.await.unwrap()
+    };
+    let page = feed(None).await;
+    assert_eq!(page.changes.last().unwrap().revision, seen);
+    behind.faults.shift_clock(-3_600_000_000);
+    let below = behind.put(&key(p, "a"), "1").await.unwrap().revision;
+    assert!(below < seen, "the trap");
+    let further = feed(Some(&page.next)).await.changes;
+    let revisions: Vec<_> = further.iter().map(|change| change.revision).collect();
+    assert_eq!(revisions, [below]);
 }
 
 async fn below_the_horizon_everything_is_refused(store: Arc<dyn Store>) {
