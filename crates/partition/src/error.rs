@@ -19,10 +19,16 @@ pub enum RunError {
     /// Known not applied: the store can't be reached; wait and try again.
     #[error("the store can't be reached; nothing was changed, try again")]
     Unavailable,
+    /// Known not applied: the store's disk takes no more; wait until its operator has made room.
+    #[error(
+        "the store's disk is full or takes no more writes; nothing was changed, try again when \
+         there is room"
+    )]
+    Unwritable,
     /// COMMIT was sent, and whether it was applied couldn't be found out in time.
     #[error("whether the change was applied is not known yet; ask again with the same request")]
     Unknown,
-    /// Known not applied: a defect or a full disk; the log has the detail.
+    /// Known not applied: a defect; the log has the detail.
     #[error("the store failed; nothing was changed")]
     Failed,
 }
@@ -42,6 +48,10 @@ impl RunError {
             StoreError::Unavailable { .. } => {
                 tracing::warn!(%error, "store unavailable");
                 RunError::Unavailable
+            }
+            StoreError::Unwritable { .. } => {
+                tracing::error!(%error, "the store's disk takes no more writes");
+                RunError::Unwritable
             }
             StoreError::Unknown { .. } => RunError::Unknown,
             StoreError::Unusable { .. } | StoreError::Failed { .. } => {

@@ -301,7 +301,10 @@ impl Core {
                     tracing::debug!(%error, lost, "batch lost a race");
                 }
                 End::NotApplied(error) => {
-                    let one_of_many = matches!(error, StoreError::Failed { .. });
+                    let one_of_many = matches!(
+                        error,
+                        StoreError::Failed { .. } | StoreError::Unwritable { .. }
+                    );
                     if !one_of_many || batch.len() == 1 {
                         return self.reply_same(batch, RunError::from_store(&error));
                     }

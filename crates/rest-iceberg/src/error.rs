@@ -123,7 +123,9 @@ impl From<RunError> for Problem {
         match error {
             RunError::Refused(refusal) => refusal.into(),
             RunError::Stale | RunError::Overloaded => Problem::for_now(SLOW_DOWN, message),
-            RunError::Unavailable => Problem::for_now("ServiceUnavailableException", message),
+            RunError::Unavailable | RunError::Unwritable => {
+                Problem::for_now("ServiceUnavailableException", message)
+            }
             RunError::Unknown => {
                 Problem::new(StatusCode::GATEWAY_TIMEOUT, COMMIT_STATE_UNKNOWN, message)
             }
@@ -255,6 +257,7 @@ mod tests {
             CatalogError::Run(RunError::Overloaded),
             CatalogError::Run(RunError::Stale),
             CatalogError::Run(RunError::Unavailable),
+            CatalogError::Run(RunError::Unwritable),
             storage,
         ];
         for error in for_now {

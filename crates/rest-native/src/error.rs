@@ -95,7 +95,7 @@ impl From<RunError> for ApiError {
             RunError::Stale => {
                 ApiError::new("RETRYABLE_CONFLICT", StatusCode::CONFLICT, message).retryable()
             }
-            RunError::Overloaded | RunError::Unavailable => {
+            RunError::Overloaded | RunError::Unavailable | RunError::Unwritable => {
                 ApiError::new("OVERLOADED", StatusCode::SERVICE_UNAVAILABLE, message).retryable()
             }
             RunError::Unknown => {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anabranch_files::CacheStats;
+use anabranch_store::StoreError;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
@@ -19,7 +20,7 @@ pub(crate) async fn live() -> Response {
     axum::Json(json!({"status": "live"})).into_response()
 }
 
-/// The store answers, is migrated, and the server isn't stopping.
+/// The store answers, is migrated and takes writes, and the server isn't stopping.
 #[utoipa::path(get, path = "/health/ready", tag = "operations",
     responses((status = 200), (status = 503, description = "Not ready, with the reason")))]
 pub(crate) async fn ready(State(native): State<Shared>) -> Response {
@@ -32,8 +33,12 @@ pub(crate) async fn ready(State(native): State<Shared>) -> Response {
     }
     // A store is opened only if its schema is this program's.
     let store = native.catalog.partitions().store();
-    match tokio::time::timeout(READY_WITHIN, store.now()).await {
-        Ok(Ok(_)) => axum::Json(json!({"status": "ready"})).into_response(),
+    match tokio::time::timeout(READY_WITHIN, store.check()).await {
+        Ok(Ok(())) => axum::Json(json!({"status": "ready"})).into_response(),
+        Ok(Err(error @ StoreError::Unwritable { .. })) => {
+            tracing::warn!(%error, "not ready");
+            not_ready("the store's disk is full or takes no more writes; make room on it")
+        }
         Ok(Err(error)) => {
             tracing::warn!(%error, "not ready");
             not_ready("the store does not answer")

@@ -46,7 +46,14 @@ pub enum StoreError {
         /// One line that says what, where and how to mend it; shown to the operator.
         message: String,
     },
-    /// Known not applied; making the call again won't help: a defect or a full disk.
+    /// Known not applied: the store's disk is full, over a quota, read-only or broken. What fits is
+    /// still written, and all is when the operator has made room.
+    #[error("store can't be written: {detail}")]
+    Unwritable {
+        /// The database's own words.
+        detail: String,
+    },
+    /// Known not applied; making the call again won't help: a defect.
     #[error("store failed: {detail}")]
     Failed {
         /// The database's own words.

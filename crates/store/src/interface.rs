@@ -54,6 +54,11 @@ pub trait Store: Send + Sync + 'static {
     /// The store's time.
     async fn now(&self) -> Result<StoreTime, StoreError>;
 
+    /// Whether the store answers, and takes writes as far as it knows.
+    async fn check(&self) -> Result<(), StoreError> {
+        self.now().await.map(|_| ())
+    }
+
     /// The next changes behind the given positions, from one database snapshot, at most `limit`.
     /// Dropped partitions are read like live ones.
     async fn feed(&self, after: &[FeedPosition], limit: u32) -> Result<Feed, StoreError>;

@@ -58,10 +58,13 @@ impl Core {
             attempts: 0,
         };
         let noted = self.partitions.store().ensure_task(&task).await;
-        // Nothing was created yet, whatever became of the note.
         noted.map_err(|error| {
             tracing::warn!(%error, "a creation can't be noted");
-            RunError::Unavailable.into()
+            match RunError::from_store(&error) {
+                // Nothing was created yet, whatever became of the note.
+                RunError::Unknown => RunError::Unavailable.into(),
+                known => known.into(),
+            }
         })
     }
 

@@ -102,6 +102,10 @@ impl Store for FaultStore {
         Ok(now?.plus_micros(self.faults.clock_shift()))
     }
 
+    async fn check(&self) -> Result<(), StoreError> {
+        self.inner.check().await
+    }
+
     async fn feed(&self, after: &[FeedPosition], limit: u32) -> Result<Feed, StoreError> {
         call!(
             self.faults,

@@ -84,6 +84,9 @@ fn classify(code: &SqlState, detail: String) -> StoreError {
     if *code == SqlState::TOO_MANY_CONNECTIONS || *code == SqlState::CANNOT_CONNECT_NOW {
         return StoreError::Unavailable { detail };
     }
+    if *code == SqlState::DISK_FULL {
+        return StoreError::Unwritable { detail };
+    }
     let is_connection_gone = [
         SqlState::QUERY_CANCELED,
         SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
@@ -180,5 +183,7 @@ mod tests {
         for code in ["22012", "42601", "53100", "25P02", "XX000"] {
             assert_eq!(reason(code), None, "{code}");
         }
+        let full = classify(&SqlState::DISK_FULL, String::new());
+        assert!(matches!(full, StoreError::Unwritable { .. }), "{full}");
     }
 }

@@ -1,6 +1,7 @@
 //! Opening connections, and the lock file that keeps a second server away.
 
 use std::fs::{File, TryLockError};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -62,9 +63,7 @@ fn unusable(path: &Path, error: &rusqlite::Error) -> StoreError {
 
 /// Takes `<path>.lock` until the returned file is closed.
 pub(super) fn lock_exclusively(path: &Path) -> Result<File, StoreError> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    let lock_path = PathBuf::from(name);
+    let lock_path = beside(path, ".lock");
     let unusable = |why: String| StoreError::Unusable { message: why };
     let file = File::options()
         .create(true)
@@ -91,6 +90,28 @@ pub(super) fn lock_exclusively(path: &Path) -> Result<File, StoreError> {
             lock_path.display()
         ))),
     }
+}
+
+/// Fails unless there is room beside the database for as much as a large transaction writes.
+pub(super) fn find_room(path: &Path) -> Result<(), StoreError> {
+    const BYTES: usize = 1 << 20;
+    let probe = beside(path, ".room");
+    let written = File::create(&probe).and_then(|mut file| {
+        file.write_all(&vec![0; BYTES])?;
+        file.sync_all()
+    });
+    let removed = std::fs::remove_file(&probe);
+    written
+        .and(removed)
+        .map_err(|error| StoreError::Unwritable {
+            detail: format!("{}: {error}", probe.display()),
+        })
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
 }
 
 /// A consistent copy, a few pages at a time, from one snapshot.

@@ -158,6 +158,10 @@ impl Store for SqliteStore {
         Ok(rows::now())
     }
 
+    async fn check(&self) -> Result<(), StoreError> {
+        self.writer.check(&self.path).await
+    }
+
     async fn feed(&self, after: &[FeedPosition], limit: u32) -> Result<Feed, StoreError> {
         let after = after.to_vec();
         let read = move |db: rows::Db<'_>| log::feed(db, &after, limit);

@@ -133,11 +133,13 @@ impl Transaction for SqliteTransaction {
         };
         let done = self.turn.call(apply).await;
         self.turn.is_open = false;
-        done.unwrap_or_else(|NoAnswer| {
+        let done = done.unwrap_or_else(|NoAnswer| {
             Err(StoreError::Unknown {
                 detail: "the writer thread ended before it answered".to_owned(),
             })
-        })
+        });
+        self.turn.note(&done);
+        done
     }
 
     async fn rollback(mut self: Box<Self>) {
