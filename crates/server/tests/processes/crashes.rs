@@ -5,6 +5,8 @@
 //! - [`matrix`]: one command through all its cases: what the client is told, what is there, and what
 //!   it is told when it asks again.
 //! - [`observation`]: what a client sees, without what differs from case to case.
+//! - [`trouble`]: every command on a full disk, a read-only warehouse and a slow object store.
+//! - [`surroundings`]: how a test makes these.
 //! - [`aftermath`]: the audit, and what is left when the background jobs have gone over all of it.
 
 mod aftermath;
@@ -12,6 +14,8 @@ mod case;
 mod commands;
 mod matrix;
 mod observation;
+mod surroundings;
+mod trouble;
 
 use std::io::Write;
 

@@ -2,7 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::process::Command as StdCommand;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anabranch_store::testing::TestDatabase;
@@ -39,7 +39,7 @@ pub struct World {
     pub place: Place,
     database: Option<TestDatabase>,
     /// A command that runs the program in surroundings of the test's own.
-    pub surroundings: OnceLock<Vec<String>>,
+    surroundings: Mutex<Vec<String>>,
 }
 
 /// Runs a test in a fresh world, which goes away with it.
@@ -55,7 +55,7 @@ where
         engine,
         place: Place::new(),
         database,
-        surroundings: OnceLock::new(),
+        surroundings: Mutex::default(),
     });
     let ended = tokio::time::timeout(END, test(Arc::clone(&world)));
     let ended = AssertUnwindSafe(ended).catch_unwind().await;
@@ -116,7 +116,8 @@ impl World {
 
     fn command(&self, verb: &str, arguments: &[String]) -> Command {
         let program = self.place.command(&[verb]);
-        let mut command = match self.surroundings.get().and_then(|words| words.split_first()) {
+        let surroundings = self.surroundings.lock().unwrap();
+        let mut command = match surroundings.split_first() {
             None => program,
             Some((first, more)) => {
                 let mut around = StdCommand::new(first);
@@ -127,6 +128,12 @@ impl World {
         };
         command.args(arguments);
         Command::from(command)
+    }
+
+    /// Runs programs behind this command from now on; by themselves if it has no words.
+    pub fn run_behind(&self, words: &[&str]) {
+        let words = words.iter().map(|&word| word.to_owned());
+        *self.surroundings.lock().unwrap() = words.collect();
     }
 
     /// Starts a server whose sessions wait as long as the test needs.

@@ -23,14 +23,15 @@ const QUIET: [&str; 2] = ["--job-interval", "1h"];
 const MOST_WRONGS: usize = 6;
 
 /// What a command shows before and after, and which points it comes to.
-struct Reference {
-    before: Observation,
-    after: Observation,
+pub struct Reference {
+    pub before: Observation,
+    pub after: Observation,
     hits: Hits,
 }
 
 pub struct Matrix {
-    world: Arc<World>,
+    pub world: Arc<World>,
+    flags: Vec<&'static str>,
     server: Option<Server>,
     aftermath: Aftermath,
     tags: usize,
@@ -38,8 +39,14 @@ pub struct Matrix {
 
 impl Matrix {
     pub async fn open(world: Arc<World>) -> Matrix {
-        let server = quiet_server(&world).await;
+        Matrix::open_with(world, &[]).await
+    }
+
+    pub async fn open_with(world: Arc<World>, flags: &[&'static str]) -> Matrix {
+        let flags = [&QUIET[..], flags].concat();
+        let server = quiet_server(&world, &flags).await;
         Matrix {
+            flags,
             aftermath: Aftermath::default(),
             world,
             server: Some(server),
@@ -100,7 +107,7 @@ impl Matrix {
     }
 
     /// The second run is the one to go by: the server knows by then what it will know in each case.
-    async fn reference(&mut self, command: fn(&str) -> Command) -> Result<Reference, Wrong> {
+    pub async fn reference(&mut self, command: fn(&str) -> Command) -> Result<Reference, Wrong> {
         self.dry_run(command, false).await?;
         let reference = self.dry_run(command, false).await?;
         let shows = reference.before != reference.after;
@@ -141,7 +148,10 @@ impl Matrix {
     }
 
     /// A fresh place for a command, with all that it needs in it.
-    async fn set_up(&mut self, command: fn(&str) -> Command) -> Result<(String, Command), Wrong> {
+    pub async fn set_up(
+        &mut self,
+        command: fn(&str) -> Command,
+    ) -> Result<(String, Command), Wrong> {
         self.tags += 1;
         let tag = format!("case_{}", self.tags);
         let mut command = command(&tag);
@@ -194,6 +204,17 @@ impl Matrix {
         let found = self.look(&command, &tag).await?;
         judge(&first, &found, reference)?;
 
+        self.ask_again(&command, &tag, &first, reference).await
+    }
+
+    /// The client asks again and gets the one true answer, and the change is there once.
+    pub async fn ask_again(
+        &self,
+        command: &Command,
+        tag: &str,
+        first: &Option<Answer>,
+        reference: &Reference,
+    ) -> Result<(), Wrong> {
         let second = self.ask(&command.request).await;
         let third = self.ask(&command.request).await;
         let is_success = |answer: &Option<Answer>| answer.as_ref().is_some_and(Answer::is_success);
@@ -202,18 +223,18 @@ impl Matrix {
             return Err(format!("asked again: {second}; and again: {third}"));
         }
         if command.repeated == Repeated::ByKey {
-            let is_one = second == third && (!is_success(&first) || first == second);
+            let is_one = second == third && (!is_success(first) || *first == second);
             if !is_one {
-                let told = [&first, &second, &third].map(short);
+                let told = [first, &second, &third].map(short);
                 return Err(format!("more than one answer: {told:?}"));
             }
         }
-        let found = self.look(&command, &tag).await?;
+        let found = self.look(command, tag).await?;
         match found == reference.after {
             true => Ok(()),
             false => Err(format!(
                 "asked again (first {}): {}",
-                short(&first),
+                short(first),
                 found.difference(&reference.after)
             )),
         }
@@ -229,7 +250,7 @@ impl Matrix {
             _ = &mut sending => false,
         };
         server.kill().await;
-        self.server = Some(quiet_server(&self.world).await);
+        self.server = Some(quiet_server(&self.world, &self.flags).await);
         match reached {
             true => Ok(sending.await.unwrap()),
             false => Err("the point was not reached".to_owned()),
@@ -282,7 +303,7 @@ impl Matrix {
         }
     }
 
-    async fn look(&self, command: &Command, tag: &str) -> Result<Observation, Wrong> {
+    pub async fn look(&self, command: &Command, tag: &str) -> Result<Observation, Wrong> {
         let mut answers = Vec::with_capacity(command.look.len());
         for request in &command.look {
             answers.push(self.ask(request).await.ok_or("no answer to a look")?);
@@ -290,15 +311,23 @@ impl Matrix {
         Ok(Observation::of(&answers, tag))
     }
 
-    async fn ask(&self, request: &Request) -> Option<Answer> {
+    pub async fn ask(&self, request: &Request) -> Option<Answer> {
         self.server_ref().send(request).await
+    }
+
+    /// The body of a success.
+    pub async fn asked(&self, request: &Request) -> Result<Value, Wrong> {
+        match self.ask(request).await {
+            Some(answer) if answer.is_success() => Ok(answer.body),
+            other => Err(format!("{}: {}", request.path, short(&other))),
+        }
     }
 
     async fn hits(&self) -> Hits {
         self.server_ref().control.hits().await
     }
 
-    fn server_ref(&self) -> &Server {
+    pub fn server_ref(&self) -> &Server {
         self.server.as_ref().expect("a server runs")
     }
 
@@ -306,9 +335,15 @@ impl Matrix {
         self.server.take().expect("a server runs")
     }
 
-    async fn restart(&mut self) {
+    pub async fn while_stopped(&mut self, change: impl FnOnce(&World)) {
+        self.server().stop().await;
+        change(&self.world);
+        self.server = Some(quiet_server(&self.world, &self.flags).await);
+    }
+
+    pub async fn restart(&mut self) {
         self.server().kill().await;
-        self.server = Some(quiet_server(&self.world).await);
+        self.server = Some(quiet_server(&self.world, &self.flags).await);
     }
 }
 
@@ -319,7 +354,11 @@ fn beside(tag: &str) -> String {
 
 /// Whether what a client was told is what is there: all of the change or nothing of it, and which
 /// of the two as far as the answer says so. A valid request is never refused.
-fn judge(told: &Option<Answer>, found: &Observation, reference: &Reference) -> Result<(), Wrong> {
+pub fn judge(
+    told: &Option<Answer>,
+    found: &Observation,
+    reference: &Reference,
+) -> Result<(), Wrong> {
     let is_before = *found == reference.before;
     let is_after = *found == reference.after;
     let fits = match told.as_ref().map(|answer| answer.status) {
@@ -339,8 +378,8 @@ fn judge(told: &Option<Answer>, found: &Observation, reference: &Reference) -> R
 }
 
 /// A server whose background jobs have done what was due and take no more.
-async fn quiet_server(world: &World) -> Server {
-    let server = world.server_with("server", &QUIET, "").await;
+async fn quiet_server(world: &World, flags: &[&str]) -> Server {
+    let server = world.server_with("server", flags, "").await;
     loop {
         let hits = server.control.hits().await;
         let count = |call: &str| {
