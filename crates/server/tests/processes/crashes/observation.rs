@@ -9,7 +9,7 @@ const LONGEST_WORD: usize = 12;
 /// A text of more digits is an id.
 const LONGEST_NUMBER: usize = 12;
 /// Longer JSON is cut in messages.
-const LONGEST_SHOWN: usize = 700;
+const LONGEST_SHOWN: usize = 240;
 
 /// The answers to all that is looked at.
 #[derive(Clone, Debug, PartialEq)]
