@@ -20,6 +20,9 @@ ICEBERG_SPECIFICATION = "shared/spec/iceberg-rest-open-api.yaml"
 # Always the same folder, and files as old as their originals, so that cargo builds the copy only once.
 TOUR_FOLDER = CACHE / "tour" / "anabranch"
 
+# Servers that tests stop, fail and kill at named points.
+POINTS = ["--features", "anabranch/fault-points"]
+
 # One environment for each set of clients that can live together: name -> its requirements.
 VENVS = {
     "iceberg": CLIENTS / "requirements-iceberg.txt",
@@ -66,7 +69,7 @@ def fmt(bench: Bench) -> None:
 
 def clippy(bench: Bench) -> None:
     """no compiler or clippy warning in any target"""
-    bench.run("cargo", "clippy", "--locked", "--workspace", "--all-targets", *bench.extra, "--", "-D", "warnings")
+    bench.run("cargo", "clippy", "--locked", "--workspace", "--all-targets", *POINTS, *bench.extra, "--", "-D", "warnings")
 
 
 def docs(bench: Bench) -> None:
@@ -79,7 +82,8 @@ def docs(bench: Bench) -> None:
 
 def rust(bench: Bench) -> None:
     """the Rust tests, with PostgreSQL"""
-    bench.run("cargo", "test", "--locked", "--workspace", "--no-fail-fast", *bench.extra, ANABRANCH_TEST_POSTGRES=bench.postgres.url)
+    bench.run("cargo", "test", "--locked", "--workspace", "--no-fail-fast", *POINTS, *bench.extra,
+              ANABRANCH_TEST_POSTGRES=bench.postgres.url)
 
 
 def clients(bench: Bench) -> None:

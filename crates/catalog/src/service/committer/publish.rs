@@ -96,7 +96,7 @@ impl Committer {
     ) -> Option<Job> {
         match outcome {
             Ok(accepted) if accepted.replayed => {
-                self.discard(&planned).await;
+                self.discard_but(&planned, &accepted.outcome).await;
                 self.answer_again(planned.ready.job, accepted.outcome).await;
                 None
             }
@@ -124,9 +124,19 @@ impl Committer {
 
     /// Deletes files that were stored for a change that is known not to have been applied.
     async fn discard(&self, planned: &Planned) {
+        self.discard_but(planned, &[]).await;
+    }
+
+    /// The same, but what an earlier request published stays, whatever is thought of this one.
+    async fn discard_but(&self, planned: &Planned, published: &[Published]) {
         let settings = &planned.ready.catalog.settings;
         let files = self.core.files.with_settings(settings);
-        for file in planned.files() {
+        let is_published = |location: &str| {
+            let mut bodies = published.iter().map(|one| one.body.as_str());
+            bodies.any(|body| body.contains(location))
+        };
+        let stored = planned.files();
+        for file in stored.filter(|file| !is_published(file.location.as_str())) {
             if let Err(error) = files.delete(&file.location).await {
                 // The sweep finds it later.
                 tracing::debug!(detail = error.detail(), "a left-over file stays for now");
