@@ -201,13 +201,19 @@ impl Store for BuggyStore {
         self.inner.is_serial()
     }
 
-    async fn begin(&self, partitions: &[PartitionId]) -> Result<Box<dyn Transaction>, StoreError> {
-        Ok(Box::new(BuggyTransaction {
+    async fn begin_reading(
+        &self,
+        partitions: &[PartitionId],
+        reads: &[Read],
+    ) -> Result<(Box<dyn Transaction>, Vec<Answer>), StoreError> {
+        let mut transaction = BuggyTransaction {
             inner: self.inner.begin(partitions).await?,
             bug: self.bug,
             memory: self.memory.clone(),
             truth: BTreeMap::new(),
-        }))
+        };
+        let answers = transaction.read(At::Latest, reads).await?;
+        Ok((Box::new(transaction), answers))
     }
 
     async fn resolve(&self, paths: &[Path]) -> Result<Vec<Resolved>, StoreError> {

@@ -121,7 +121,10 @@ impl World {
             None => program,
             Some((first, more)) => {
                 let mut around = StdCommand::new(first);
-                around.args(more).arg(program.get_program()).args(program.get_args());
+                around
+                    .args(more)
+                    .arg(program.get_program())
+                    .args(program.get_args());
                 around.env_clear().current_dir(self.place.path());
                 around
             }
