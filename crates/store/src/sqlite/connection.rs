@@ -13,6 +13,11 @@ use crate::error::StoreError;
 
 const BUSY_TIMEOUT: Duration = Duration::from_millis(1000);
 const CACHED_STATEMENTS: usize = 128;
+/// What commits touch again and again stays in memory.
+const WRITER_CACHE_KIB: i64 = 16 * 1024;
+/// Each batch writes the same few pages again: the longer the log, the fewer of its pages have to
+/// be copied into the database.
+const CHECKPOINT_PAGES: i64 = 8 * 1024;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
@@ -42,6 +47,9 @@ fn configure(connection: &Connection, access: Access) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     if access != Access::Read {
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+        connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
+        connection
+            .pragma_update_and_check(None, "wal_autocheckpoint", CHECKPOINT_PAGES, |_| Ok(()))?;
     }
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;

@@ -19,8 +19,8 @@ static REMOVE: LazyLock<String> =
     LazyLock::new(|| format!("DELETE FROM current WHERE {MATCHES_KEY}"));
 static REPLACE: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "UPDATE current SET kind = ?6, version = ?8, from_rev = ?9, body = ?10 \
-         WHERE {MATCHES_KEY} AND object = ?7"
+        "UPDATE current SET version = ?8, from_rev = ?9, body = ?10 \
+         WHERE {MATCHES_KEY} AND kind = ?6 AND object = ?7"
     )
 });
 
