@@ -65,7 +65,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             document_bytes: 256 << 20,
-            cached_bytes: 64 << 20,
+            cached_bytes: 32 << 20,
             history_retention: Duration::from_secs(24 * 3600),
             sweep_grace: Duration::from_secs(24 * 3600),
             job_interval: Duration::from_secs(300),

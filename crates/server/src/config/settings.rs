@@ -141,7 +141,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "metadata-cache",
         "SIZE",
-        Value("64MiB"),
+        Value("32MiB"),
         "metadata documents kept in memory",
     ),
     setting(

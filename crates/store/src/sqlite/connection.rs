@@ -14,7 +14,7 @@ use crate::error::StoreError;
 const BUSY_TIMEOUT: Duration = Duration::from_millis(1000);
 const CACHED_STATEMENTS: usize = 128;
 /// What commits touch again and again stays in memory.
-const WRITER_CACHE_KIB: i64 = 16 * 1024;
+const WRITER_CACHE_KIB: i64 = 8 * 1024;
 /// Each batch writes the same few pages again: the longer the log, the fewer of its pages have to
 /// be copied into the database.
 const CHECKPOINT_PAGES: i64 = 8 * 1024;
