@@ -9,6 +9,7 @@ use futures::stream::{self, StreamExt};
 
 use super::plan::Planned;
 use super::{Committer, FILES_AT_ONCE, FILES_OF_ONE_AT_ONCE, Job, NamedEdit, reply};
+use crate::body::PointerBody;
 use crate::command::{CommitPointers, Published};
 use crate::error::CatalogError;
 use crate::service::lookup::reference_revision;
@@ -131,10 +132,14 @@ impl Committer {
     async fn discard_but(&self, planned: &Planned, published: &[Published]) {
         let settings = &planned.ready.catalog.settings;
         let files = self.core.files.with_settings(settings);
-        let is_published = |location: &str| {
-            let mut bodies = published.iter().map(|one| one.body.as_str());
-            bodies.any(|body| body.contains(location))
+        let bodies = published.iter();
+        let bodies = bodies.map(|one| serde_json::from_str::<PointerBody>(&one.body));
+        let Ok(bodies) = bodies.collect::<Result<Vec<_>, _>>() else {
+            // Which files they are can't be read: all stay for the sweep.
+            return;
         };
+        let is_published =
+            |location: &str| bodies.iter().any(|body| body.metadata_location == location);
         let stored = planned.files();
         for file in stored.filter(|file| !is_published(file.location.as_str())) {
             if let Err(error) = files.delete(&file.location).await {
