@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use anabranch_store::{
-    Action, Answer, BranchId, Class, Entry, Key, Kind, ObjectId, OperationRecord, PartitionId,
-    PartitionRow, PartitionState, Read, Revision, TaskId,
+    Action, Answer, BranchId, BranchRow, Class, Entry, Key, Kind, ObjectId, OperationRecord,
+    PartitionId, PartitionKind, PartitionRow, PartitionState, Pin, Read, Revision, TaskId,
 };
 
 use crate::command::Stop;
+use crate::layers::{Layers, Listing, Merged, decide};
 
 /// Rows as the store holds them at the lock, by the reads that brought them.
 #[derive(Default)]
@@ -48,7 +49,11 @@ impl Rows {
 pub(crate) struct Step {
     pub(crate) key: Key,
     pub(crate) action: Action,
+    /// The entry of the branch itself that ends.
+    pub(crate) ended: Option<Entry>,
+    /// What the branch showed before, its own or inherited.
     pub(crate) before: Option<Entry>,
+    /// The branch's own entry from now on.
     pub(crate) after: Option<Entry>,
 }
 
@@ -66,10 +71,13 @@ pub(crate) struct Overlay {
     pub(crate) entries: BTreeMap<Key, Option<Entry>>,
     pub(crate) partitions: BTreeMap<PartitionId, PartitionRow>,
     pub(crate) operations: HashMap<String, OperationRecord>,
+    /// Branches that are new or have ended.
+    pub(crate) branches: BTreeMap<(PartitionId, BranchId), BranchRow>,
 }
 
 impl Overlay {
     pub(crate) fn absorb(&mut self, other: Overlay) {
+        self.branches.extend(other.branches);
         self.entries.extend(other.entries);
         self.partitions.extend(other.partitions);
         self.operations.extend(other.operations);
@@ -85,6 +93,10 @@ pub(crate) struct Effects {
     pub(crate) tasks: Vec<TaskRequest>,
     pub(crate) finished_tasks: Vec<TaskId>,
     pub(crate) derived_operations: Vec<(String, String)>,
+    pub(crate) new_branches: Vec<BranchRow>,
+    pub(crate) ends: Vec<(PartitionId, BranchId)>,
+    pub(crate) pins: Vec<Pin>,
+    pub(crate) unpinned: Vec<ObjectId>,
 }
 
 /// The view of one command.
@@ -137,8 +149,54 @@ impl<'a> View<'a> {
             .is_some_and(|row| row.state == PartitionState::Live))
     }
 
-    /// The current version under a key.
+    /// The current version under a key: the branch's own, or what it inherited.
     pub fn get(&self, key: &Key) -> Result<Option<Entry>, Stop> {
+        match self.own(key)? {
+            Some(entry) => Ok(decide([Some(entry)])),
+            None => self.inherited(key),
+        }
+    }
+
+    /// A branch that stands or stood.
+    pub fn branch(
+        &self,
+        partition: PartitionId,
+        branch: BranchId,
+    ) -> Result<Option<BranchRow>, Stop> {
+        let id = (partition, branch);
+        let own = self.effects.overlay.branches.get(&id);
+        if let Some(row) = own.or_else(|| self.batch.branches.get(&id)) {
+            return Ok(Some(row.clone()));
+        }
+        let read = Read::Branch(partition, branch);
+        match self.rows.others.get(&read) {
+            Some(Answer::Branch(row)) => Ok(row.clone()),
+            _ => Err(Stop::Read(vec![read])),
+        }
+    }
+
+    /// What lies below a branch's own entry.
+    fn inherited(&self, key: &Key) -> Result<Option<Entry>, Stop> {
+        if key.branch == BranchId::MAIN {
+            return Ok(None);
+        }
+        let Some(row) = self.branch(key.partition, key.branch)? else {
+            return Ok(None);
+        };
+        let layers = Layers::below(key.partition, &row.lineage);
+        let reads = layers.point(&key.scope, key.class, &key.name);
+        let mut found = Vec::with_capacity(reads.len());
+        for read in &reads {
+            match self.rows.others.get(read) {
+                Some(Answer::Entry(entry)) => found.push(entry.clone()),
+                _ => return Err(Stop::Read(reads)),
+            }
+        }
+        Ok(decide(found))
+    }
+
+    /// The branch's own entry under a key.
+    fn own(&self, key: &Key) -> Result<Option<Entry>, Stop> {
         if let Some(entry) = self.overlaid(key) {
             return Ok(entry.clone());
         }
@@ -194,22 +252,14 @@ impl<'a> View<'a> {
         class: Class,
         limit: u32,
     ) -> Result<Vec<(Key, Entry)>, Stop> {
-        let page = |after: Option<&Key>| Read::Range {
-            partition,
-            branch,
+        let listing = Listing::Range {
             scope: scope.to_owned(),
             class,
             kinds: Vec::new(),
-            after: after.map(|key| key.name.clone()),
+            after: None,
             limit,
         };
-        let covers = |key: &Key| {
-            key.partition == partition
-                && key.branch == branch
-                && key.scope == scope
-                && key.class == class
-        };
-        self.pages(page, covers, limit)
+        self.list(partition, branch, listing)
     }
 
     /// Up to `limit` entries in a scope and all scopes below it, by (scope, class, name).
@@ -220,65 +270,63 @@ impl<'a> View<'a> {
         scope: &str,
         limit: u32,
     ) -> Result<Vec<(Key, Entry)>, Stop> {
-        let page = |after: Option<&Key>| Read::Under {
-            partition,
-            branch,
+        let listing = Listing::Under {
             scope: scope.to_owned(),
-            after: after.map(|key| (key.scope.clone(), key.class, key.name.clone())),
+            after: None,
             limit,
         };
-        let below = format!("{scope}\u{1f}");
-        let covers = |key: &Key| {
-            key.partition == partition
-                && key.branch == branch
-                && (scope.is_empty() || key.scope == scope || key.scope.starts_with(&below))
-        };
-        self.pages(page, covers, limit)
+        self.list(partition, branch, listing)
     }
 
-    fn pages(
+    /// What the branch shows: entries that it inherited have its own key.
+    fn list(
         &self,
-        page: impl Fn(Option<&Key>) -> Read,
-        covers: impl Fn(&Key) -> bool,
-        limit: u32,
+        partition: PartitionId,
+        branch: BranchId,
+        listing: Listing,
     ) -> Result<Vec<(Key, Entry)>, Stop> {
-        let mut stored: BTreeMap<Key, Entry> = BTreeMap::new();
-        loop {
-            let read = page(stored.keys().next_back());
-            let Some(Answer::Entries(entries)) = self.rows.others.get(&read) else {
-                return Err(Stop::Read(vec![read]));
-            };
-            let exhausted = entries.len() < limit as usize;
-            stored.extend(entries.iter().cloned());
-            let merged = self.merge(&stored, &covers, exhausted);
-            if exhausted || merged.len() >= limit as usize {
-                return Ok(merged.into_iter().take(limit as usize).collect());
-            }
-        }
-    }
-
-    fn merge(
-        &self,
-        stored: &BTreeMap<Key, Entry>,
-        covers: &impl Fn(&Key) -> bool,
-        exhausted: bool,
-    ) -> BTreeMap<Key, Entry> {
-        let last_stored = stored.keys().next_back();
-        let mut merged = stored.clone();
+        let main = BranchRow {
+            partition,
+            branch,
+            head: Revision::ZERO,
+            lineage: Vec::new(),
+            ended: None,
+        };
+        let row = match branch {
+            BranchId::MAIN => main,
+            _ => self.branch(partition, branch)?.unwrap_or(main),
+        };
+        let layers = Layers::now(&row);
+        let mut merged = Merged::new(&layers, listing);
         for overlay in [self.batch, &self.effects.overlay] {
-            for (key, entry) in overlay.entries.iter().filter(|(key, _)| covers(key)) {
-                let beyond_page = !exhausted && last_stored.is_some_and(|last| key > last);
-                match entry {
-                    Some(entry) if !beyond_page => {
-                        merged.insert(key.clone(), entry.clone());
-                    }
-                    _ => {
-                        merged.remove(key);
-                    }
-                }
+            let of_branch = |key: &&Key| key.partition == partition && key.branch == branch;
+            for key in overlay.entries.keys().filter(of_branch) {
+                merged.change(key, overlay.entries[key].clone());
             }
         }
-        merged
+        loop {
+            if let Some(found) = merged.result() {
+                let shown = found.into_iter();
+                return Ok(shown
+                    .map(|(key, entry)| (Key { branch, ..key }, entry))
+                    .collect());
+            }
+            let wanted = merged.wanted();
+            let unknown = wanted.iter().map(|(_, read)| read);
+            let unknown: Vec<Read> = unknown
+                .filter(|read| !self.rows.knows(read))
+                .cloned()
+                .collect();
+            if !unknown.is_empty() {
+                return Err(Stop::Read(unknown));
+            }
+            for (layer, read) in wanted {
+                let Some(Answer::Entries(stored)) = self.rows.others.get(&read) else {
+                    return Err(Stop::Read(vec![read]));
+                };
+                merged.supply(layer, stored);
+            }
+        }
     }
 
     /// Live partitions directly below a held one.
@@ -337,7 +385,7 @@ impl<'a> View<'a> {
             from: self.revision,
             body,
         };
-        self.step(key, action, before, Some(after.clone()));
+        self.step(key, action, before, Some(after.clone()))?;
         Ok(after)
     }
 
@@ -345,7 +393,8 @@ impl<'a> View<'a> {
     pub fn remove(&mut self, key: Key) -> Result<Option<Entry>, Stop> {
         let before = self.get(&key)?;
         if before.is_some() {
-            self.step(key, Action::Drop, before.clone(), None);
+            let after = self.hiding(&key)?;
+            self.step(key, Action::Drop, before.clone(), after)?;
         }
         Ok(before)
     }
@@ -362,12 +411,33 @@ impl<'a> View<'a> {
             body,
             ..before.clone()
         };
-        self.step(from, Action::Rename, Some(before), None);
-        self.step(to, Action::Rename, None, Some(after.clone()));
+        let left = self.hiding(&from)?;
+        self.own(&to)?;
+        self.step(from, Action::Rename, Some(before), left)?;
+        self.step(to, Action::Rename, None, Some(after.clone()))?;
         Ok(Some(after))
     }
 
-    fn step(&mut self, key: Key, action: Action, before: Option<Entry>, after: Option<Entry>) {
+    /// What a branch needs under a key to show nothing there.
+    fn hiding(&self, key: &Key) -> Result<Option<Entry>, Stop> {
+        let inherited = self.inherited(key)?;
+        Ok(inherited.map(|hidden| Entry {
+            kind: Kind::Absent,
+            object: ObjectId(-hidden.object.0),
+            version: 1,
+            from: self.revision,
+            body: "".into(),
+        }))
+    }
+
+    fn step(
+        &mut self,
+        key: Key,
+        action: Action,
+        before: Option<Entry>,
+        after: Option<Entry>,
+    ) -> Result<(), Stop> {
+        let ended = self.own(&key)?;
         self.effects
             .overlay
             .entries
@@ -375,13 +445,57 @@ impl<'a> View<'a> {
         self.effects.steps.push(Step {
             key,
             action,
+            ended,
             before,
             after,
         });
+        Ok(())
     }
 
-    /// Brings a partition into being.
+    /// Brings a branch into being. What lies below it is pinned under its owner.
+    pub fn create_branch(&mut self, row: BranchRow, owner: ObjectId) {
+        let pins = row.lineage.iter().map(|state| Pin {
+            partition: row.partition,
+            state: *state,
+            owner,
+        });
+        self.effects.pins.extend(pins);
+        let id = (row.partition, row.branch);
+        self.effects.overlay.branches.insert(id, row.clone());
+        self.effects.new_branches.push(row);
+    }
+
+    /// Ends a branch: nobody finds it any more. What others inherited from it stays.
+    pub fn end_branch(&mut self, row: BranchRow) {
+        let id = (row.partition, row.branch);
+        self.effects.ends.push(id);
+        let ended = Some(self.revision);
+        let row = BranchRow { ended, ..row };
+        self.effects.overlay.branches.insert(id, row);
+    }
+
+    /// Keeps states for as long as the owner doesn't let go.
+    pub fn pin(&mut self, pins: impl IntoIterator<Item = Pin>) {
+        self.effects.pins.extend(pins);
+    }
+
+    /// Lets go of what an owner has pinned.
+    pub fn unpin(&mut self, owner: ObjectId) {
+        self.effects.unpinned.push(owner);
+    }
+
+    /// Brings a partition into being; a database's with the branch `main`.
     pub fn create_partition(&mut self, id: PartitionId, parent: PartitionId) {
+        if id.kind() == Some(PartitionKind::Database) {
+            let main = BranchRow {
+                partition: id,
+                branch: BranchId::MAIN,
+                head: self.revision,
+                lineage: Vec::new(),
+                ended: None,
+            };
+            self.create_branch(main, id.into());
+        }
         let row = PartitionRow::new(id, parent);
         self.effects.overlay.partitions.insert(id, row);
         self.effects.new_partitions.push(id);

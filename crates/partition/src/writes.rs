@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anabranch_store::{
-    Change, CommitId, Entry, Key, OperationRecord, PartitionId, PartitionRow, Revision, StoreTime,
-    Task, TaskId, WriteSet,
+    BranchId, BranchRow, Change, Class, CommitId, Entry, Head, Key, Kind, ObjectId,
+    OperationRecord, PartitionId, PartitionKind, PartitionRow, Pin, Revision, StoreTime, Task,
+    TaskId, WriteSet,
 };
 use uuid::Uuid;
 
@@ -24,6 +25,18 @@ pub(crate) struct Writes {
     operations: Vec<OperationRecord>,
     tasks: Vec<Task>,
     finished_tasks: Vec<TaskId>,
+    heads: BTreeMap<(PartitionId, BranchId), Revision>,
+    births: Vec<(Key, Revision)>,
+    new_branches: Vec<BranchRow>,
+    ended: BTreeSet<(PartitionId, BranchId)>,
+    pins: Vec<Pin>,
+    unpinned: Vec<ObjectId>,
+}
+
+/// Whether a change of this key is one of a branch of a database.
+fn is_versioned(key: &Key) -> bool {
+    key.partition.kind() == Some(PartitionKind::Database)
+        && matches!(key.class, Class::Container | Class::Table | Class::Merge)
 }
 
 impl Writes {
@@ -41,6 +54,12 @@ impl Writes {
             operations: Vec::new(),
             tasks: Vec::new(),
             finished_tasks: Vec::new(),
+            heads: BTreeMap::new(),
+            births: Vec::new(),
+            new_branches: Vec::new(),
+            ended: BTreeSet::new(),
+            pins: Vec::new(),
+            unpinned: Vec::new(),
         }
     }
 
@@ -58,7 +77,9 @@ impl Writes {
         let mut places: HashMap<PartitionId, i32> = HashMap::new();
         for step in effects.steps {
             let place = places.entry(step.key.partition).or_default();
-            let Some(subject) = step.after.as_ref().or(step.before.as_ref()) else {
+            let shown = step.after.as_ref();
+            let shown = shown.filter(|entry| entry.kind != Kind::Absent);
+            let Some(subject) = shown.or(step.before.as_ref()) else {
                 continue;
             };
             self.changes.push(Change {
@@ -72,17 +93,31 @@ impl Writes {
                 kind: subject.kind,
                 object: subject.object,
                 before: step.before.as_ref().map(|entry| entry.body.clone()),
-                after: step.after.as_ref().map(|entry| entry.body.clone()),
+                after: shown.map(|entry| entry.body.clone()),
             });
             *place += 1;
             self.last_change.insert(step.key.partition, revision);
             self.stood_before
                 .entry(step.key.clone())
-                .or_insert(step.before.is_some());
-            if let Some(before) = step.before.filter(|entry| entry.from < revision) {
-                self.history.push((step.key, before, revision));
+                .or_insert(step.ended.is_some());
+            if is_versioned(&step.key) {
+                let branch = (step.key.partition, step.key.branch);
+                self.heads.insert(branch, revision);
+                if step.ended.is_none() && step.after.is_some() {
+                    self.births.push((step.key.clone(), revision));
+                }
+            }
+            if let Some(ended) = step.ended.filter(|entry| entry.from < revision) {
+                self.history.push((step.key, ended, revision));
             }
         }
+        self.new_branches.extend(effects.new_branches);
+        for branch in effects.ends {
+            self.heads.insert(branch, revision);
+            self.ended.insert(branch);
+        }
+        self.pins.extend(effects.pins);
+        self.unpinned.extend(effects.unpinned);
         self.new_partitions.extend(effects.new_partitions);
         self.overlay.absorb(effects.overlay);
         self.finished_tasks.extend(effects.finished_tasks);
@@ -160,6 +195,32 @@ impl Writes {
         set.operations = self.operations.clone();
         set.tasks = self.tasks.clone();
         set.finished_tasks = self.finished_tasks.clone();
+        self.finish_branches(&mut set);
         Some(set)
+    }
+
+    /// One row, one write: what happens to a branch in the batch that makes it goes in with it.
+    fn finish_branches(&self, set: &mut WriteSet) {
+        let mut heads = self.heads.clone();
+        for row in &self.new_branches {
+            let id = (row.partition, row.branch);
+            let head = heads.remove(&id).unwrap_or(row.head);
+            set.new_branches.push(BranchRow {
+                head,
+                ended: self.ended.contains(&id).then_some(head),
+                ..row.clone()
+            });
+        }
+        set.heads
+            .extend(heads.into_iter().map(|(id, revision)| Head {
+                partition: id.0,
+                branch: id.1,
+                revision,
+                ends: self.ended.contains(&id),
+            }));
+        set.births = self.births.clone();
+        let is_kept = |pin: &&Pin| !self.unpinned.contains(&pin.owner);
+        set.pins = self.pins.iter().filter(is_kept).copied().collect();
+        set.unpinned = self.unpinned.clone();
     }
 }

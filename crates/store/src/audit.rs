@@ -126,7 +126,8 @@ pub(crate) const INVARIANTS: &[Invariant] = &[
         sql: "SELECT 'entry ' || c.name || ' in partition ' || CAST(c.partition AS text) \
                   || ' is object ' || CAST(c.object AS text) || ', its change names another' \
               FROM current c \
-              WHERE EXISTS (SELECT 1 FROM change l WHERE l.partition = c.partition \
+              WHERE c.kind <> 40 \
+                AND EXISTS (SELECT 1 FROM change l WHERE l.partition = c.partition \
                       AND l.revision = c.from_rev AND l.branch = c.branch AND l.scope = c.scope \
                       AND l.class = c.class AND l.name = c.name) \
                 AND NOT EXISTS (SELECT 1 FROM change l WHERE l.partition = c.partition \
@@ -167,11 +168,47 @@ pub(crate) const INVARIANTS: &[Invariant] = &[
               FROM current GROUP BY branch, object HAVING count(*) > 1",
     },
     Invariant {
+        name: "entry-on-a-known-branch",
+        sql: "SELECT 'entry ' || c.name || ' in partition ' || CAST(c.partition AS text) \
+                  || ' stands on branch ' || CAST(c.branch AS text) || ', which has no row' \
+              FROM current c WHERE c.branch <> 0 AND NOT EXISTS (SELECT 1 FROM branch b \
+                  WHERE b.partition = c.partition AND b.branch = c.branch)",
+    },
+    Invariant {
+        name: "head-behind-its-entries",
+        sql: "SELECT 'branch ' || CAST(b.branch AS text) || ' of partition ' \
+                  || CAST(b.partition AS text) || ' has head ' || CAST(b.head AS text) \
+                  || ', its entry ' || c.name || ' is younger' \
+              FROM branch b JOIN current c ON c.partition = b.partition AND c.branch = b.branch \
+              WHERE c.class IN (1, 2, 5) AND c.from_rev > b.head \
+              UNION ALL \
+              SELECT 'branch ' || CAST(b.branch AS text) || ' of partition ' \
+                  || CAST(b.partition AS text) || ' has head ' || CAST(b.head AS text) \
+                  || ' above the clock' \
+              FROM branch b JOIN partition p ON p.id = b.partition WHERE b.head > p.clock",
+    },
+    Invariant {
+        name: "main-has-no-lineage",
+        sql: "SELECT 'branch ' || CAST(branch AS text) || ' of partition ' \
+                  || CAST(partition AS text) || ' has lineage ' || lineage FROM branch \
+              WHERE (branch = 0) <> (lineage = '') OR (branch = 0 AND ended IS NOT NULL)",
+    },
+    Invariant {
+        name: "pin-on-a-known-branch",
+        sql: "SELECT 'pin of branch ' || CAST(p.branch AS text) || ' in partition ' \
+                  || CAST(p.partition AS text) \
+              FROM pin p WHERE p.branch <> 0 AND NOT EXISTS (SELECT 1 FROM branch b \
+                  WHERE b.partition = p.partition AND b.branch = p.branch)",
+    },
+    Invariant {
         name: "class-fits-kind",
         sql: "SELECT 'entry ' || name || ' in partition ' || CAST(partition AS text) \
                   || ' has class ' || CAST(class AS text) || ' and kind ' || CAST(kind AS text) \
-              FROM current WHERE (class = 1) <> (kind IN (1, 2, 3)) \
-                  OR (class = 3) <> (kind = 20) OR class NOT IN (1, 2, 3)",
+              FROM current WHERE class NOT IN (1, 2, 3, 4, 5) \
+                  OR (kind IN (1, 2, 3) AND class <> 1) OR (kind IN (10, 11) AND class <> 2) \
+                  OR (kind = 20) <> (class = 3) OR (kind IN (30, 31)) <> (class = 4) \
+                  OR (kind = 32) <> (class = 5) \
+                  OR (kind = 40 AND (class NOT IN (1, 2) OR branch = 0))",
     },
     Invariant {
         name: "horizon-within-the-clock",

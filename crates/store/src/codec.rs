@@ -2,10 +2,12 @@
 
 use std::fmt::Display;
 
-use crate::entry::{Class, Kind};
+use crate::branch::BranchState;
+use crate::entry::{BranchId, Class, Kind};
 use crate::error::StoreError;
 use crate::operation::OperationState;
 use crate::partition::PartitionState;
+use crate::revision::Revision;
 use crate::write::Action;
 
 /// A row that this program can't read: written by a newer one, or damaged.
@@ -20,6 +22,8 @@ pub(crate) fn class(number: i64) -> Result<Class, StoreError> {
         1 => Ok(Class::Container),
         2 => Ok(Class::Table),
         3 => Ok(Class::Purge),
+        4 => Ok(Class::Reference),
+        5 => Ok(Class::Merge),
         other => Err(unreadable("class", other)),
     }
 }
@@ -32,6 +36,10 @@ pub(crate) fn kind(number: i64) -> Result<Kind, StoreError> {
         10 => Ok(Kind::IcebergTable),
         11 => Ok(Kind::IcebergView),
         20 => Ok(Kind::Purge),
+        30 => Ok(Kind::Branch),
+        31 => Ok(Kind::Tag),
+        32 => Ok(Kind::Merge),
+        40 => Ok(Kind::Absent),
         other => Err(unreadable("kind", other)),
     }
 }
@@ -60,4 +68,26 @@ pub(crate) fn action(number: i64) -> Result<Action, StoreError> {
         4 => Ok(Action::Rename),
         other => Err(unreadable("action", other)),
     }
+}
+
+/// `branch:revision` of each layer, with commas between.
+pub(crate) fn write_lineage(lineage: &[BranchState]) -> String {
+    let layers = lineage
+        .iter()
+        .map(|state| format!("{}:{}", state.branch.0, state.revision.0));
+    layers.collect::<Vec<_>>().join(",")
+}
+
+pub(crate) fn lineage(text: &str) -> Result<Vec<BranchState>, StoreError> {
+    let layer = |layer: &str| {
+        let (branch, revision) = layer.split_once(':')?;
+        Some(BranchState {
+            branch: BranchId(branch.parse().ok()?),
+            revision: Revision(revision.parse().ok()?),
+        })
+    };
+    let layers = text.split(',').filter(|one| !one.is_empty());
+    layers
+        .map(|one| layer(one).ok_or_else(|| unreadable("lineage", one)))
+        .collect()
 }

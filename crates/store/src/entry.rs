@@ -37,6 +37,12 @@ pub struct BranchId(pub i64);
 impl BranchId {
     /// The branch `main`.
     pub const MAIN: BranchId = BranchId(0);
+
+    /// An id of another branch, from 60 random bits.
+    pub fn new(random: u64) -> BranchId {
+        let low = (random & ((1 << OBJECT_SHIFT) - 1)) as i64;
+        BranchId(low.max(1))
+    }
 }
 
 /// The name space within a scope in which names are unique.
@@ -49,6 +55,10 @@ pub enum Class {
     Table = 2,
     /// Places whose files are being removed.
     Purge = 3,
+    /// Branches and tags of a database, on `main`.
+    Reference = 4,
+    /// Merges into a branch, by their revision.
+    Merge = 5,
 }
 
 /// What an entry is. The numbers are stored: they may only grow.
@@ -67,6 +77,15 @@ pub enum Kind {
     IcebergView = 11,
     /// A place whose files are being removed.
     Purge = 20,
+    /// A branch of a database.
+    Branch = 30,
+    /// A tag of a database.
+    Tag = 31,
+    /// A merge into a branch.
+    Merge = 32,
+    /// Nothing, where a layer below has something: how a branch drops what it inherited. Its
+    /// object is the negative of the one that it hides.
+    Absent = 40,
 }
 
 /// Where an entry stands.

@@ -18,6 +18,7 @@
 //! - [`StoreError`]: says whether the effect is known not to have been applied, or unknown.
 
 mod audit;
+mod branch;
 mod codec;
 mod entry;
 mod error;
@@ -40,6 +41,7 @@ mod task;
 pub mod testing;
 mod write;
 
+pub use branch::{BranchRow, BranchState, Head, Pin};
 pub use entry::{BranchId, Class, Entry, Key, Kind, ObjectId};
 pub use error::{ConflictReason, StoreError};
 pub use interface::{Store, Transaction, Violation};

@@ -1,5 +1,6 @@
 //! Reads, and what they answer.
 
+use crate::branch::{BranchRow, BranchState};
 use crate::entry::{BranchId, Class, Entry, Key, Kind};
 use crate::operation::OperationRecord;
 use crate::partition::{PartitionId, PartitionRow};
@@ -60,6 +61,28 @@ pub enum Read {
     Children(PartitionId),
     /// The operation record of a key → [`Answer::Operation`].
     Operation(String),
+    /// A branch → [`Answer::Branch`].
+    Branch(PartitionId, BranchId),
+    /// A point, range or under read of what stood at a revision → as that read.
+    Past(Revision, Box<Read>),
+    /// The keys of a branch under which another version stands at one revision than at an earlier
+    /// one, and maybe some where it is the same → [`Answer::Keys`], ordered by (scope, class, name).
+    Touched {
+        /// The partition.
+        partition: PartitionId,
+        /// The branch.
+        branch: BranchId,
+        /// The earlier revision.
+        from: Revision,
+        /// The later one.
+        to: Revision,
+        /// Strictly behind this (scope, class, name); from the start if `None`.
+        after: Option<(String, Class, String)>,
+        /// At most this many.
+        limit: u32,
+    },
+    /// Whether a pin keeps this state → [`Answer::Pinned`].
+    Pinned(PartitionId, BranchState),
 }
 
 /// What a [`Read`] found.
@@ -75,6 +98,12 @@ pub enum Answer {
     Partitions(Vec<PartitionId>),
     /// Of an operation read.
     Operation(Option<OperationRecord>),
+    /// Of a branch read.
+    Branch(Option<BranchRow>),
+    /// Of a touched read.
+    Keys(Vec<Key>),
+    /// Of a pinned read.
+    Pinned(bool),
 }
 
 /// A leaf below a database: a nested namespace, a table or a view.
@@ -112,6 +141,8 @@ pub struct Resolved {
     pub database: Option<Entry>,
     /// The row of the database's partition.
     pub partition: Option<PartitionRow>,
+    /// The revision of the last change of the database's `main`.
+    pub main: Revision,
     /// The leaf's entry.
     pub leaf: Option<Entry>,
     /// The store's time when this was read.

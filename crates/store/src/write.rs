@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::branch::{BranchRow, Head, Pin};
 use crate::entry::{Entry, Key, Kind, ObjectId};
 use crate::operation::OperationRecord;
 use crate::partition::PartitionRow;
@@ -75,6 +76,16 @@ pub struct WriteSet {
     pub tasks: Vec<Task>,
     /// Tasks that this transaction makes needless; each must still be there.
     pub finished_tasks: Vec<TaskId>,
+    /// Branches that come into being. A `main` does so with its first head.
+    pub new_branches: Vec<BranchRow>,
+    /// Branches that changed, none of them new but `main`.
+    pub heads: Vec<Head>,
+    /// Keys that got an entry where there was none, each with the revision at which it did.
+    pub births: Vec<(Key, Revision)>,
+    /// New pins.
+    pub pins: Vec<Pin>,
+    /// Owners whose pins go.
+    pub unpinned: Vec<ObjectId>,
 }
 
 impl WriteSet {
@@ -91,6 +102,11 @@ impl WriteSet {
             operations: Vec::new(),
             tasks: Vec::new(),
             finished_tasks: Vec::new(),
+            new_branches: Vec::new(),
+            heads: Vec::new(),
+            births: Vec::new(),
+            pins: Vec::new(),
+            unpinned: Vec::new(),
         }
     }
 }

@@ -88,6 +88,26 @@ const DAMAGE: &[(&str, &str)] = &[
         "UPDATE current SET object = (SELECT object FROM current WHERE name = 't') WHERE name = 'u'",
     ),
     (
+        "entry-on-a-known-branch",
+        "UPDATE current SET branch = 5 WHERE name = 't'",
+    ),
+    (
+        "head-behind-its-entries",
+        "INSERT INTO branch VALUES ({d}, 0, 1, '', NULL)",
+    ),
+    (
+        "head-behind-its-entries",
+        "INSERT INTO branch VALUES ({d}, 5, 9223372036854775000, '0:1', NULL)",
+    ),
+    (
+        "main-has-no-lineage",
+        "INSERT INTO branch VALUES ({d}, 5, 1, '', NULL)",
+    ),
+    (
+        "pin-on-a-known-branch",
+        "INSERT INTO pin VALUES ({d}, 5, 1, 1)",
+    ),
+    (
         "class-fits-kind",
         "UPDATE current SET class = 1 WHERE name = 't'",
     ),
@@ -200,7 +220,7 @@ async fn every_invariant_finds_what_breaks_it_on_postgres() {
          CREATE TABLE saved.history AS TABLE history; \
          CREATE TABLE saved.change AS TABLE change; \
          ALTER TABLE current DROP CONSTRAINT current_object";
-    let restore = "TRUNCATE partition, current, history, change, operation, task; \
+    let restore = "TRUNCATE partition, current, history, change, operation, task, branch, pin; \
          INSERT INTO partition TABLE saved.partition; \
          INSERT INTO current TABLE saved.current; \
          INSERT INTO history TABLE saved.history; \

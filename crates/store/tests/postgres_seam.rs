@@ -506,7 +506,7 @@ async fn a_store_of_another_version_is_refused() {
         assert!(matches!(error, StoreError::Unusable { .. }), "{error}");
         let message = error.to_string();
         assert!(
-            message.contains("version 99") && message.contains("up to 1"),
+            message.contains("version 99") && message.contains("up to 2"),
             "{message}"
         );
     }

@@ -58,7 +58,7 @@ async fn a_store_that_cannot_be_used_says_why() {
     for refused in [serve(&path), look(&path)] {
         let text = message(&refused.err().unwrap());
         assert!(
-            text.contains("version 99") && text.contains("up to 1"),
+            text.contains("version 99") && text.contains("up to 2"),
             "{text}"
         );
     }

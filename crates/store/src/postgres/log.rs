@@ -156,12 +156,22 @@ pub(super) fn prune(partition: PartitionId, limit: u32) -> Statement<'static> {
         "WITH edge AS MATERIALIZED (SELECT horizon FROM partition WHERE id = $1), \
          versions AS (DELETE FROM history WHERE ctid = ANY (ARRAY(SELECT ctid FROM history \
              WHERE partition = $1 AND to_rev <= (SELECT horizon FROM edge) \
+               AND NOT EXISTS (SELECT 1 FROM pin p WHERE p.partition = history.partition \
+                   AND p.branch = history.branch AND p.revision >= history.from_rev \
+                   AND p.revision < history.to_rev) \
              ORDER BY to_rev LIMIT $2)) RETURNING 1), \
+         births AS (DELETE FROM birth WHERE ctid = ANY (ARRAY(SELECT ctid FROM birth \
+             WHERE partition = $1 AND revision <= (SELECT horizon FROM edge) \
+               AND NOT EXISTS (SELECT 1 FROM pin p WHERE p.partition = birth.partition \
+                   AND p.branch = birth.branch AND p.revision < birth.revision) \
+             LIMIT greatest($2 - (SELECT count(*) FROM versions), 0))) RETURNING 1), \
          changes AS (DELETE FROM change WHERE ctid = ANY (ARRAY(SELECT ctid FROM change \
              WHERE partition = $1 AND revision < (SELECT horizon FROM edge) \
              ORDER BY revision, place \
-             LIMIT greatest($2 - (SELECT count(*) FROM versions), 0))) RETURNING 1) \
-         SELECT (SELECT count(*) FROM versions) + (SELECT count(*) FROM changes)",
+             LIMIT greatest($2 - (SELECT count(*) FROM versions) \
+                 - (SELECT count(*) FROM births), 0))) RETURNING 1) \
+         SELECT (SELECT count(*) FROM versions) + (SELECT count(*) FROM births) \
+             + (SELECT count(*) FROM changes)",
         values![partition.0, i64::from(limit)],
     )
 }

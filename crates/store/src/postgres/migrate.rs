@@ -10,9 +10,10 @@ use super::sqlstate;
 use crate::error::StoreError;
 use crate::schema;
 
-const MIGRATIONS: &[&str] = &[include_str!(
-    "../../migrations/postgres/0001_partitions.sql"
-)];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../migrations/postgres/0001_partitions.sql"),
+    include_str!("../../migrations/postgres/0002_branches.sql"),
+];
 const ATTEMPTS: u32 = 20;
 
 pub(super) async fn migrate(connections: &Connections, place: &str) -> Result<(), StoreError> {

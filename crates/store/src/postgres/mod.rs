@@ -1,5 +1,6 @@
 //! The PostgreSQL engine, pessimistic or optimistic: any number of servers on one database.
 
+mod branches;
 mod connection;
 mod log;
 mod migrate;

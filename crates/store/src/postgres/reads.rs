@@ -6,13 +6,13 @@ use tokio_postgres::Row;
 
 use super::connection::{Statement, values};
 use super::rows::{self, CLOCK, ENTRY, KEY, PARTITION, of_table};
-use super::scan;
+use super::{branches, scan};
 use crate::codec::unreadable;
-use crate::entry::Key;
+use crate::entry::{BranchId, Key};
 use crate::error::StoreError;
 use crate::partition::{PartitionId, PartitionState};
 use crate::read::{Answer, At, Path, Read, Resolved};
-use crate::revision::StoreTime;
+use crate::revision::{Revision, StoreTime};
 use crate::segment::Segment;
 
 /// The reads of one call as statements, and how to find each answer.
@@ -41,59 +41,65 @@ enum Source {
         statement: usize,
         key: String,
     },
+    Branch(usize, (PartitionId, BranchId)),
+    Keys(usize),
+    Pinned(usize),
 }
 
 impl Plan {
-    /// All points and containers go into one statement, all operations into another one, every
-    /// further read into one of its own.
+    /// All points and containers of what stands now go into one statement, all points of the past
+    /// into another one, all operations into a third, every further read into one of its own.
     pub fn new(at: At, reads: &[Read]) -> Plan {
+        let mut singles = Singles::default();
+        let mut past = PastPoints::default();
+        let mut operations: Vec<String> = Vec::new();
         let mut statements = Vec::new();
-        let mut points: Vec<&Key> = Vec::new();
-        let mut containers: Vec<PartitionId> = Vec::new();
-        if reads.iter().any(is_single) {
-            for read in reads {
-                match read {
-                    Read::Point(key) => points.push(key),
-                    Read::Container(partition) => containers.push(*partition),
-                    _ => {}
-                }
-            }
-            statements.push(singles(at, &points, &containers));
-        }
-        let operations: Vec<String> = reads
+        let placed: Vec<Placed> = reads
             .iter()
-            .filter_map(|read| match read {
-                Read::Operation(key) => Some(key.clone()),
-                _ => None,
+            .map(|read| {
+                let (at, read) = of_the_past(at, read);
+                match (at, read) {
+                    (At::Latest, Read::Point(key)) => Placed::Single(false, singles.point(key)),
+                    (At::Revision(revision), Read::Point(key)) => {
+                        Placed::Past(past.add(key, revision))
+                    }
+                    (_, Read::Container(partition)) => {
+                        Placed::Single(true, singles.container(*partition))
+                    }
+                    (_, Read::Operation(key)) => {
+                        operations.push(key.clone());
+                        Placed::Operation(key.clone())
+                    }
+                    (at, other) => Placed::Further(further(at, other, &mut statements)),
+                }
             })
             .collect();
+        let single_statement = push(&mut statements, singles.statement());
+        let past_statement = push(&mut statements, past.statement());
         let operation_statement = statements.len();
         if !operations.is_empty() {
             statements.push(Statement::new(OPERATIONS, values![operations]));
         }
-        let (mut point, mut container) = (0, 0);
-        let answers = reads
-            .iter()
-            .map(|read| match read {
-                Read::Point(_) => {
-                    point += 1;
-                    Source::Point {
-                        statement: 0,
-                        place: point,
-                    }
-                }
-                Read::Container(_) => {
-                    container += 1;
-                    Source::Container {
-                        statement: 0,
-                        place: container,
-                    }
-                }
-                Read::Operation(key) => Source::Operation {
-                    statement: operation_statement,
-                    key: key.clone(),
+        let answers = placed
+            .into_iter()
+            .map(|placed| match placed {
+                Placed::Single(true, place) => Source::Container {
+                    statement: single_statement,
+                    place,
                 },
-                other => further(at, other, &mut statements),
+                Placed::Single(false, place) => Source::Point {
+                    statement: single_statement,
+                    place,
+                },
+                Placed::Past(place) => Source::Point {
+                    statement: past_statement,
+                    place,
+                },
+                Placed::Operation(key) => Source::Operation {
+                    statement: operation_statement,
+                    key,
+                },
+                Placed::Further(source) => source,
             })
             .collect();
         Plan {
@@ -108,8 +114,25 @@ impl Plan {
     }
 }
 
-fn is_single(read: &Read) -> bool {
-    matches!(read, Read::Point(_) | Read::Container(_))
+/// Where a read went.
+enum Placed {
+    /// Whether it is a container's, and its place among its kind.
+    Single(bool, i64),
+    Past(i64),
+    Operation(String),
+    Further(Source),
+}
+
+fn of_the_past(at: At, read: &Read) -> (At, &Read) {
+    match read {
+        Read::Past(revision, read) => of_the_past(At::Revision(*revision), read),
+        read => (at, read),
+    }
+}
+
+fn push(statements: &mut Vec<Statement<'static>>, statement: Option<Statement<'static>>) -> usize {
+    statements.extend(statement);
+    statements.len().saturating_sub(1)
 }
 
 fn further(at: At, read: &Read, statements: &mut Vec<Statement<'static>>) -> Source {
@@ -158,7 +181,27 @@ fn further(at: At, read: &Read, statements: &mut Vec<Statement<'static>>) -> Sou
             ));
             Source::Children(first)
         }
-        Read::Point(_) | Read::Container(_) | Read::Operation(_) => Source::Page {
+        Read::Branch(partition, branch) => {
+            statements.push(branches::row(*partition, *branch));
+            Source::Branch(first, (*partition, *branch))
+        }
+        Read::Touched {
+            partition,
+            branch,
+            from,
+            to,
+            after,
+            limit,
+        } => {
+            let map = (*partition, *branch);
+            statements.push(branches::touched(map, (*from, *to), after.as_ref(), *limit));
+            Source::Keys(first)
+        }
+        Read::Pinned(partition, state) => {
+            statements.push(branches::is_pinned(*partition, *state));
+            Source::Pinned(first)
+        }
+        Read::Point(_) | Read::Container(_) | Read::Operation(_) | Read::Past(..) => Source::Page {
             statements: first..first,
             limit: 0,
         },
@@ -173,6 +216,8 @@ const OPERATIONS: &str = "SELECT key, principal, fingerprint, state, answer, at,
 
 const POINTS: &str = "unnest($1::int8[], $2::int8[], $3::text[], $4::int2[], $5::text[]) \
      WITH ORDINALITY AS p(partition, branch, scope, class, name, place)";
+const PAST_POINTS: &str = "unnest($1::int8[], $2::int8[], $3::text[], $4::int2[], $5::text[], \
+     $6::int8[]) WITH ORDINALITY AS p(partition, branch, scope, class, name, revision, place)";
 
 fn matches_point(table: &str) -> String {
     format!(
@@ -199,39 +244,105 @@ static LATEST: LazyLock<String> = LazyLock::new(|| {
         *CONTAINERS
     )
 });
-static AT_REVISION: LazyLock<String> = LazyLock::new(|| {
+static PAST: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT false, p.place, NULL::int8, NULL::int8, NULL::text, NULL::int2, NULL::text, {} \
-         FROM {POINTS} CROSS JOIN LATERAL (\
-             SELECT {} FROM current c WHERE {} AND c.from_rev <= $7 \
+         FROM {PAST_POINTS} CROSS JOIN LATERAL (\
+             SELECT {} FROM current c WHERE {} AND c.from_rev <= p.revision \
              UNION ALL \
              SELECT {ENTRY} FROM (SELECT {}, h.to_rev FROM history h \
-                 WHERE {} AND h.from_rev <= $7 ORDER BY h.from_rev DESC LIMIT 1) e \
-             WHERE e.to_rev > $7) v \
-         UNION ALL {}",
+                 WHERE {} AND h.from_rev <= p.revision ORDER BY h.from_rev DESC LIMIT 1) e \
+             WHERE e.to_rev > p.revision) v",
         of_table("v", ENTRY),
         of_table("c", ENTRY),
         matches_point("c"),
         of_table("h", ENTRY),
         matches_point("h"),
-        *CONTAINERS
     )
 });
 
-fn singles(at: At, points: &[&Key], containers: &[PartitionId]) -> Statement<'static> {
-    let partitions: Vec<i64> = points.iter().map(|key| key.partition.0).collect();
-    let branches: Vec<i64> = points.iter().map(|key| key.branch.0).collect();
-    let scopes: Vec<String> = points.iter().map(|key| key.scope.clone()).collect();
-    let classes: Vec<i16> = points.iter().map(|key| key.class as i16).collect();
-    let names: Vec<String> = points.iter().map(|key| key.name.clone()).collect();
-    let objects: Vec<i64> = containers.iter().map(|partition| partition.0).collect();
-    let mut parameters = values![partitions, branches, scopes, classes, names, objects];
-    match at {
-        At::Latest => Statement::new(&**LATEST, parameters),
-        At::Revision(revision) => {
-            parameters.extend(values![revision.0]);
-            Statement::new(&**AT_REVISION, parameters)
+/// Keys as the columns that `unnest` takes.
+#[derive(Default)]
+struct Keys {
+    partitions: Vec<i64>,
+    branches: Vec<i64>,
+    scopes: Vec<String>,
+    classes: Vec<i16>,
+    names: Vec<String>,
+}
+
+impl Keys {
+    /// Its place among them, from 1.
+    fn add(&mut self, key: &Key) -> i64 {
+        self.partitions.push(key.partition.0);
+        self.branches.push(key.branch.0);
+        self.scopes.push(key.scope.clone());
+        self.classes.push(key.class as i16);
+        self.names.push(key.name.clone());
+        self.names.len() as i64
+    }
+}
+
+/// Points and containers of what stands now.
+#[derive(Default)]
+struct Singles {
+    points: Keys,
+    containers: Vec<i64>,
+}
+
+impl Singles {
+    fn point(&mut self, key: &Key) -> i64 {
+        self.points.add(key)
+    }
+
+    fn container(&mut self, partition: PartitionId) -> i64 {
+        self.containers.push(partition.0);
+        self.containers.len() as i64
+    }
+
+    fn statement(self) -> Option<Statement<'static>> {
+        let Singles { points, containers } = self;
+        if points.names.is_empty() && containers.is_empty() {
+            return None;
         }
+        let Keys {
+            partitions,
+            branches,
+            scopes,
+            classes,
+            names,
+        } = points;
+        let parameters = values![partitions, branches, scopes, classes, names, containers];
+        Some(Statement::new(&**LATEST, parameters))
+    }
+}
+
+/// Points of what stood, each at a revision of its own.
+#[derive(Default)]
+struct PastPoints {
+    points: Keys,
+    revisions: Vec<i64>,
+}
+
+impl PastPoints {
+    fn add(&mut self, key: &Key, revision: Revision) -> i64 {
+        self.revisions.push(revision.0);
+        self.points.add(key)
+    }
+
+    fn statement(self) -> Option<Statement<'static>> {
+        if self.revisions.is_empty() {
+            return None;
+        }
+        let Keys {
+            partitions,
+            branches,
+            scopes,
+            classes,
+            names,
+        } = self.points;
+        let parameters = values![partitions, branches, scopes, classes, names, self.revisions];
+        Some(Statement::new(&**PAST, parameters))
     }
 }
 
@@ -272,6 +383,15 @@ impl Source {
                 }
                 Answer::Operation(found)
             }
+            Source::Branch(statement, map) => {
+                let row = of(*statement).first();
+                Answer::Branch(row.map(|row| branches::found(row, *map)).transpose()?)
+            }
+            Source::Keys(statement) => {
+                let keys = of(*statement).iter().map(|row| rows::key(row, 0));
+                Answer::Keys(keys.collect::<Result<_, StoreError>>()?)
+            }
+            Source::Pinned(statement) => Answer::Pinned(!of(*statement).is_empty()),
         })
     }
 }
@@ -286,7 +406,8 @@ fn find(rows: &[Row], is_container: bool, place: i64) -> Result<Option<&Row>, St
 }
 
 /// Behind the place, four entries and a partition.
-const CLOCK_COLUMN: usize = 1 + 4 * 5 + 7;
+const HEAD_COLUMN: usize = 1 + 4 * 5 + 7;
+const CLOCK_COLUMN: usize = HEAD_COLUMN + 1;
 
 static RESOLVE: LazyLock<String> = LazyLock::new(|| {
     let step = |table: &str, parent: &str, name: &str| {
@@ -296,11 +417,12 @@ static RESOLVE: LazyLock<String> = LazyLock::new(|| {
         )
     };
     format!(
-        "SELECT p.place, {}, {}, {}, {}, {}, {CLOCK} \
+        "SELECT p.place, {}, {}, {}, {}, {}, coalesce(b.head, 0), {CLOCK} \
          FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::int2[], $6::text[]) \
              WITH ORDINALITY AS p(metalake, catalog, database, scope, class, leaf, place) \
          {}{}{}\
          LEFT JOIN partition r ON r.id = d.object \
+         LEFT JOIN branch b ON b.partition = d.object AND b.branch = 0 \
          LEFT JOIN current l ON l.partition = d.object AND l.branch = 0 AND l.scope = p.scope \
              AND l.class = p.class AND l.name = p.leaf",
         of_table("m", ENTRY),
@@ -352,6 +474,7 @@ pub(super) fn resolved(rows: &[Row], paths: usize) -> Result<Vec<Resolved>, Stor
                 Some(_) => Some(rows::partition(row, 21)?),
                 None => None,
             },
+            main: Revision(rows::get(row, HEAD_COLUMN)?),
             now: StoreTime(rows::get(row, CLOCK_COLUMN)?),
         };
     }

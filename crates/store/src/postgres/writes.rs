@@ -9,9 +9,12 @@ use std::fmt::Write as _;
 use uuid::Uuid;
 
 use super::connection::{Parameter, Statement};
-use crate::entry::{Entry, Key};
+use crate::branch::{BranchRow, Head, Pin};
+use crate::codec;
+use crate::entry::{Entry, Key, ObjectId};
 use crate::operation::OperationRecord;
 use crate::partition::PartitionRow;
+use crate::revision::Revision;
 use crate::task::{Task, TaskId};
 use crate::write::{Change, WriteSet};
 
@@ -48,6 +51,21 @@ pub(super) fn statement<'a>(
     }
     if !writes.finished_tasks.is_empty() {
         parts.remove_tasks(&writes.finished_tasks);
+    }
+    if !writes.new_branches.is_empty() {
+        parts.insert_branches(&writes.new_branches);
+    }
+    if !writes.heads.is_empty() {
+        parts.move_heads(&writes.heads);
+    }
+    if !writes.births.is_empty() {
+        parts.insert_births(&writes.births);
+    }
+    if !writes.pins.is_empty() {
+        parts.insert_pins(&writes.pins);
+    }
+    if !writes.unpinned.is_empty() {
+        parts.remove_pins(&writes.unpinned);
     }
     parts.into_statement()
 }
@@ -305,5 +323,75 @@ impl<'a> Parts<'a> {
             arrays.as_rows("v")
         );
         self.part("done", &sql, tasks.len());
+    }
+
+    fn insert_branches(&mut self, rows: &'a [BranchRow]) {
+        let mut arrays = Arrays::new();
+        let partitions: Vec<i64> = rows.iter().map(|row| row.partition.0).collect();
+        let branches: Vec<i64> = rows.iter().map(|row| row.branch.0).collect();
+        let heads: Vec<i64> = rows.iter().map(|row| row.head.0).collect();
+        let lineages = rows.iter().map(|row| codec::write_lineage(&row.lineage));
+        let lineages: Vec<String> = lineages.collect();
+        self.array(&mut arrays, "partition", "int8", partitions);
+        self.array(&mut arrays, "branch", "int8", branches);
+        self.array(&mut arrays, "head", "int8", heads);
+        let ends: Vec<Option<i64>> = rows.iter().map(|row| row.ended.map(|end| end.0)).collect();
+        self.array(&mut arrays, "lineage", "text", lineages);
+        self.array(&mut arrays, "ended", "int8", ends);
+        self.insert("forked", "branch", &arrays, rows.len());
+    }
+
+    fn move_heads(&mut self, heads: &'a [Head]) {
+        let mut arrays = Arrays::new();
+        let partitions: Vec<i64> = heads.iter().map(|head| head.partition.0).collect();
+        let branches: Vec<i64> = heads.iter().map(|head| head.branch.0).collect();
+        let revisions: Vec<i64> = heads.iter().map(|head| head.revision.0).collect();
+        let ends = heads
+            .iter()
+            .map(|head| head.ends.then_some(head.revision.0));
+        let ends: Vec<Option<i64>> = ends.collect();
+        self.array(&mut arrays, "partition", "int8", partitions);
+        self.array(&mut arrays, "branch", "int8", branches);
+        self.array(&mut arrays, "head", "int8", revisions);
+        self.array(&mut arrays, "ended", "int8", ends);
+        let sql = format!(
+            "INSERT INTO branch (partition, branch, head, lineage, ended) \
+             SELECT partition, branch, head, '', ended FROM {} \
+             ON CONFLICT (partition, branch) DO UPDATE SET head = excluded.head, \
+                 ended = coalesce(branch.ended, excluded.ended)",
+            arrays.as_rows("v")
+        );
+        self.part("moved", &sql, heads.len());
+    }
+
+    fn insert_births(&mut self, births: &'a [(Key, Revision)]) {
+        let mut arrays = self.key_arrays(births.iter().map(|(key, _)| key));
+        let revisions: Vec<i64> = births.iter().map(|(_, revision)| revision.0).collect();
+        self.array(&mut arrays, "revision", "int8", revisions);
+        self.insert("born_entries", "birth", &arrays, births.len());
+    }
+
+    fn insert_pins(&mut self, pins: &'a [Pin]) {
+        let mut arrays = Arrays::new();
+        let partitions: Vec<i64> = pins.iter().map(|pin| pin.partition.0).collect();
+        let branches: Vec<i64> = pins.iter().map(|pin| pin.state.branch.0).collect();
+        let revisions: Vec<i64> = pins.iter().map(|pin| pin.state.revision.0).collect();
+        let owners: Vec<i64> = pins.iter().map(|pin| pin.owner.0).collect();
+        self.array(&mut arrays, "partition", "int8", partitions);
+        self.array(&mut arrays, "branch", "int8", branches);
+        self.array(&mut arrays, "revision", "int8", revisions);
+        self.array(&mut arrays, "owner", "int8", owners);
+        self.insert("pinned", "pin", &arrays, pins.len());
+    }
+
+    /// However many pins an owner has: nothing is counted.
+    fn remove_pins(&mut self, owners: &'a [ObjectId]) {
+        let owners: Vec<i64> = owners.iter().map(|owner| owner.0).collect();
+        self.parameters.push(Box::new(owners));
+        let number = self.parameters.len();
+        let sql = format!("DELETE FROM pin WHERE owner = ANY (${number}::int8[]) RETURNING 1");
+        self.with.push(format!("unpinned AS ({sql})"));
+        self.checks
+            .push("(SELECT count(*) FROM unpinned) >= 0".to_owned());
     }
 }

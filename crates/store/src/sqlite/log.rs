@@ -131,17 +131,28 @@ pub(super) fn prune(db: Db<'_>, partition: PartitionId, limit: u32) -> Result<u6
         return Ok(0);
     };
     let versions = db.execute(
-        "DELETE FROM history WHERE rowid IN (SELECT rowid FROM history \
-         WHERE partition = ?1 AND to_rev <= ?2 ORDER BY to_rev LIMIT ?3)",
+        "DELETE FROM history WHERE rowid IN (SELECT rowid FROM history h \
+         WHERE partition = ?1 AND to_rev <= ?2 AND NOT EXISTS (SELECT 1 FROM pin p \
+             WHERE p.partition = h.partition AND p.branch = h.branch \
+               AND p.revision >= h.from_rev AND p.revision < h.to_rev) \
+         ORDER BY to_rev LIMIT ?3)",
         params![partition.0, row.horizon.0, limit],
     )?;
     let rest = limit as usize - versions;
+    let births = db.execute(
+        "DELETE FROM birth WHERE rowid IN (SELECT b.rowid FROM birth b \
+         WHERE partition = ?1 AND revision <= ?2 AND NOT EXISTS (SELECT 1 FROM pin p \
+             WHERE p.partition = b.partition AND p.branch = b.branch AND p.revision < b.revision) \
+         LIMIT ?3)",
+        params![partition.0, row.horizon.0, rest as i64],
+    )?;
+    let rest = rest - births;
     let changes = db.execute(
         "DELETE FROM change WHERE rowid IN (SELECT rowid FROM change \
          WHERE partition = ?1 AND revision < ?2 ORDER BY revision, place LIMIT ?3)",
         params![partition.0, row.horizon.0, rest as i64],
     )?;
-    Ok((versions + changes) as u64)
+    Ok((versions + births + changes) as u64)
 }
 
 pub(super) fn history_page(

@@ -8,7 +8,10 @@ use super::error::classify;
 use crate::error::StoreError;
 use crate::schema;
 
-const MIGRATIONS: &[&str] = &[include_str!("../../migrations/sqlite/0001_partitions.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../migrations/sqlite/0001_partitions.sql"),
+    include_str!("../../migrations/sqlite/0002_branches.sql"),
+];
 
 pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
     let transaction = connection

@@ -1,5 +1,6 @@
 //! The embedded engine: one file, one writing process, any number of readers.
 
+mod branches;
 mod connection;
 mod error;
 mod log;

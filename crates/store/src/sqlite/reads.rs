@@ -5,11 +5,12 @@ use std::sync::LazyLock;
 use rusqlite::params;
 
 use super::rows::{Columns, Db, ENTRY, KEY, PARTITION};
-use super::scan;
+use super::{branches, scan};
 use crate::entry::{BranchId, Entry, Key, Kind};
 use crate::error::StoreError;
 use crate::partition::{PartitionId, PartitionRow, PartitionState};
 use crate::read::{Answer, At, Path, Read, Resolved};
+use crate::revision::Revision;
 use crate::segment::Segment;
 
 static POINT: LazyLock<String> = LazyLock::new(|| {
@@ -80,6 +81,23 @@ fn answer(db: Db<'_>, at: At, read: &Read) -> Result<Answer, StoreError> {
             [key],
             |row| row.operation(),
         )?),
+        Read::Past(revision, read) => answer(db, At::Revision(*revision), read)?,
+        Read::Branch(partition, branch) => Answer::Branch(branches::row(db, *partition, *branch)?),
+        Read::Touched {
+            partition,
+            branch,
+            from,
+            to,
+            after,
+            limit,
+        } => {
+            let map = (*partition, *branch);
+            let between = (*from, *to);
+            Answer::Keys(branches::touched(db, map, between, after.as_ref(), *limit)?)
+        }
+        Read::Pinned(partition, state) => {
+            Answer::Pinned(branches::is_pinned(db, *partition, *state)?)
+        }
     })
 }
 
@@ -153,8 +171,9 @@ static RESOLVE: LazyLock<String> = LazyLock::new(|| {
         .collect::<Vec<_>>()
         .join(", ");
     format!(
-        "SELECT {}, {}, {}, {}, {partition} FROM (SELECT 1) {}{}{}\
+        "SELECT {}, {}, {}, {}, {partition}, coalesce(b.head, 0) FROM (SELECT 1) {}{}{}\
          LEFT JOIN partition r ON r.id = d.object \
+         LEFT JOIN branch b ON b.partition = d.object AND b.branch = 0 \
          LEFT JOIN current l ON l.partition = d.object AND l.branch = 0 AND l.scope = ?4 \
              AND l.class = ?5 AND l.name = ?6",
         entry_columns("m"),
@@ -197,6 +216,7 @@ pub(super) fn resolve(db: Db<'_>, path: &Path) -> Result<Resolved, StoreError> {
                 } else {
                     Some(row.partition(20)?)
                 },
+                main: Revision(row.int(27)?),
                 now: super::rows::now(),
             })
         },

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use rusqlite::params;
 
+use super::branches;
 use super::rows::Db;
 use crate::entry::{Entry, Key};
 use crate::error::StoreError;
@@ -59,7 +60,7 @@ pub(super) fn apply(db: Db<'_>, held: &[PartitionId], writes: &WriteSet) -> Resu
             return Err(unexpected("the end of a task that isn't there", task));
         }
     }
-    Ok(())
+    branches::apply(db, writes)
 }
 
 fn unexpected(what: &str, of: impl std::fmt::Debug) -> StoreError {

@@ -1,0 +1,37 @@
+-- Branches of a partition's map. The lineage is `branch:revision` of each layer below, commas between.
+CREATE TABLE branch (
+    partition INTEGER NOT NULL,
+    branch INTEGER NOT NULL,
+    head INTEGER NOT NULL,
+    lineage TEXT NOT NULL,
+    ended INTEGER,
+    PRIMARY KEY (partition, branch)
+) STRICT;
+
+-- A database's main is as old as its last commit: what it did on its own wasn't kept apart so far.
+INSERT INTO branch (partition, branch, head, lineage)
+SELECT id, 0, last_revision, '' FROM partition WHERE id >> 60 = 4;
+
+-- What keeps states of branches from being pruned.
+CREATE TABLE pin (
+    partition INTEGER NOT NULL,
+    branch INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    owner INTEGER NOT NULL,
+    PRIMARY KEY (partition, branch, revision, owner)
+) STRICT;
+
+CREATE INDEX pin_owner ON pin (owner);
+
+-- Keys that got an entry where there was none: the history holds what ended, this what began.
+CREATE TABLE birth (
+    partition INTEGER NOT NULL,
+    branch INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    scope TEXT NOT NULL,
+    class INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    PRIMARY KEY (partition, branch, revision, scope, class, name)
+) STRICT;
+
+CREATE INDEX history_end_of_branch ON history (partition, branch, to_rev) WHERE branch <> 0;

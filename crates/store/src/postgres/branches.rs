@@ -1,0 +1,78 @@
+//! Branches, their pins, and which keys they touched.
+
+use tokio_postgres::Row;
+
+use super::connection::{Statement, values};
+use super::rows;
+use crate::branch::{BranchRow, BranchState};
+use crate::codec;
+use crate::entry::{BranchId, Class};
+use crate::error::StoreError;
+use crate::partition::PartitionId;
+use crate::revision::Revision;
+
+pub(super) fn row(partition: PartitionId, branch: BranchId) -> Statement<'static> {
+    Statement::new(
+        "SELECT head, lineage, ended FROM branch WHERE partition = $1 AND branch = $2",
+        values![partition.0, branch.0],
+    )
+}
+
+pub(super) fn found(
+    row: &Row,
+    (partition, branch): (PartitionId, BranchId),
+) -> Result<BranchRow, StoreError> {
+    Ok(BranchRow {
+        partition,
+        branch,
+        head: Revision(rows::get(row, 0)?),
+        lineage: codec::lineage(rows::get(row, 1)?)?,
+        ended: rows::get::<Option<i64>>(row, 2)?.map(Revision),
+    })
+}
+
+pub(super) fn is_pinned(partition: PartitionId, state: BranchState) -> Statement<'static> {
+    Statement::new(
+        "SELECT 1 FROM pin WHERE partition = $1 AND branch = $2 AND revision = $3 LIMIT 1",
+        values![partition.0, state.branch.0, state.revision.0],
+    )
+}
+
+/// What a version ended under, and what got its first one. `main` has no index of its own branch:
+/// its history is most of the partition's.
+pub(super) fn touched(
+    (partition, branch): (PartitionId, BranchId),
+    (from, to): (Revision, Revision),
+    after: Option<&(String, Class, String)>,
+    limit: u32,
+) -> Statement<'static> {
+    let of_others = match branch {
+        BranchId::MAIN => "",
+        _ => " AND branch <> 0",
+    };
+    let sql = format!(
+        "SELECT $1::int8, $4::int8, scope, class, name FROM (\
+             SELECT scope, class, name FROM history WHERE partition = $1 AND branch = $4 \
+               AND to_rev > $2 AND to_rev <= $3{of_others} \
+             UNION SELECT scope, class, name FROM birth WHERE partition = $1 AND branch = $4 \
+               AND revision > $2 AND revision <= $3) t \
+         WHERE (scope, class, name) > ($5, $6, $7) ORDER BY scope, class, name LIMIT $8"
+    );
+    let (scope, class, name) = match after {
+        Some((scope, class, name)) => (scope.clone(), *class as i16, name.clone()),
+        None => (String::new(), 0, String::new()),
+    };
+    Statement::new(
+        sql,
+        values![
+            partition.0,
+            from.0,
+            to.0,
+            branch.0,
+            scope,
+            class,
+            name,
+            i64::from(limit)
+        ],
+    )
+}

@@ -1,0 +1,148 @@
+//! Branches, their pins, and which keys they touched.
+
+use rusqlite::params;
+
+use super::rows::Db;
+use crate::branch::{BranchRow, BranchState};
+use crate::codec;
+use crate::entry::{BranchId, Class, Key};
+use crate::error::StoreError;
+use crate::partition::PartitionId;
+use crate::revision::Revision;
+use crate::write::WriteSet;
+
+pub(super) fn row(
+    db: Db<'_>,
+    partition: PartitionId,
+    branch: BranchId,
+) -> Result<Option<BranchRow>, StoreError> {
+    db.query_one(
+        "SELECT head, lineage, ended FROM branch WHERE partition = ?1 AND branch = ?2",
+        params![partition.0, branch.0],
+        |row| {
+            Ok(BranchRow {
+                partition,
+                branch,
+                head: Revision(row.int(0)?),
+                lineage: codec::lineage(&row.get::<String>(1)?)?,
+                ended: row.get::<Option<i64>>(2)?.map(Revision),
+            })
+        },
+    )
+}
+
+pub(super) fn is_pinned(
+    db: Db<'_>,
+    partition: PartitionId,
+    state: BranchState,
+) -> Result<bool, StoreError> {
+    let found = db.query_one(
+        "SELECT 1 FROM pin WHERE partition = ?1 AND branch = ?2 AND revision = ?3 LIMIT 1",
+        params![partition.0, state.branch.0, state.revision.0],
+        |_| Ok(()),
+    )?;
+    Ok(found.is_some())
+}
+
+/// What a version ended under, and what got its first one. `main` has no index of its own branch:
+/// its history is most of the partition's.
+pub(super) fn touched(
+    db: Db<'_>,
+    (partition, branch): (PartitionId, BranchId),
+    (from, to): (Revision, Revision),
+    after: Option<&(String, Class, String)>,
+    limit: u32,
+) -> Result<Vec<Key>, StoreError> {
+    const OF_MAIN: &str = "SELECT scope, class, name FROM history INDEXED BY history_end \
+         WHERE partition = ?1 AND branch = 0 AND to_rev > ?2 AND to_rev <= ?3 AND ?4 = 0";
+    const OF_OTHERS: &str = "SELECT scope, class, name FROM history \
+         INDEXED BY history_end_of_branch \
+         WHERE partition = ?1 AND branch = ?4 AND branch <> 0 AND to_rev > ?2 AND to_rev <= ?3";
+    let ended = match branch {
+        BranchId::MAIN => OF_MAIN,
+        _ => OF_OTHERS,
+    };
+    let sql = format!(
+        "SELECT scope, class, name FROM ({ended} UNION \
+             SELECT scope, class, name FROM birth \
+             WHERE partition = ?1 AND branch = ?4 AND revision > ?2 AND revision <= ?3) \
+         WHERE (scope, class, name) > (?5, ?6, ?7) ORDER BY scope, class, name LIMIT ?8"
+    );
+    let (scope, class, name) = match after {
+        Some((scope, class, name)) => (scope.as_str(), *class as i64, name.as_str()),
+        None => ("", 0, ""),
+    };
+    let parameters = params![
+        partition.0,
+        from.0,
+        to.0,
+        branch.0,
+        scope,
+        class,
+        name,
+        limit
+    ];
+    db.query(&sql, parameters, |row| {
+        Ok(Key {
+            partition,
+            branch,
+            scope: row.get(0)?,
+            class: codec::class(row.int(1)?)?,
+            name: row.get(2)?,
+        })
+    })
+}
+
+pub(super) fn apply(db: Db<'_>, writes: &WriteSet) -> Result<(), StoreError> {
+    for row in &writes.new_branches {
+        db.execute(
+            "INSERT INTO branch (partition, branch, head, lineage, ended) \
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![
+                row.partition.0,
+                row.branch.0,
+                row.head.0,
+                codec::write_lineage(&row.lineage),
+                row.ended.map(|ended| ended.0)
+            ],
+        )?;
+    }
+    for head in &writes.heads {
+        db.execute(
+            "INSERT INTO branch (partition, branch, head, lineage, ended) \
+             VALUES (?1, ?2, ?3, '', iif(?4, ?3, NULL)) \
+             ON CONFLICT (partition, branch) DO UPDATE SET head = excluded.head, \
+                 ended = coalesce(branch.ended, excluded.ended)",
+            params![head.partition.0, head.branch.0, head.revision.0, head.ends],
+        )?;
+    }
+    for (key, revision) in &writes.births {
+        db.execute(
+            "INSERT INTO birth (partition, branch, revision, scope, class, name) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                key.partition.0,
+                key.branch.0,
+                revision.0,
+                key.scope,
+                key.class as i64,
+                key.name
+            ],
+        )?;
+    }
+    for pin in &writes.pins {
+        db.execute(
+            "INSERT INTO pin (partition, branch, revision, owner) VALUES (?1, ?2, ?3, ?4)",
+            params![
+                pin.partition.0,
+                pin.state.branch.0,
+                pin.state.revision.0,
+                pin.owner.0
+            ],
+        )?;
+    }
+    for owner in &writes.unpinned {
+        db.execute("DELETE FROM pin WHERE owner = ?1", [owner.0])?;
+    }
+    Ok(())
+}
