@@ -23,6 +23,7 @@ mod error;
 mod name;
 mod place;
 mod properties;
+pub mod reference;
 mod service;
 
 pub use body::{CatalogBody, Properties};

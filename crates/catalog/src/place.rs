@@ -127,6 +127,8 @@ pub(crate) fn noun(subject: Subject) -> &'static str {
         Subject::Namespace => "namespace",
         Subject::Table => "table",
         Subject::View => "view",
+        Subject::Branch => "branch",
+        Subject::Tag => "tag",
     }
 }
 
@@ -148,7 +150,9 @@ pub(crate) fn subject_of(entry: &Entry) -> Subject {
         Kind::Metalake => Subject::Metalake,
         Kind::Catalog => Subject::Catalog,
         Kind::Namespace => Subject::Namespace,
-        Kind::IcebergTable | Kind::Purge => Subject::Table,
+        Kind::IcebergTable | Kind::Purge | Kind::Absent => Subject::Table,
         Kind::IcebergView => Subject::View,
+        Kind::Branch | Kind::Merge => Subject::Branch,
+        Kind::Tag => Subject::Tag,
     }
 }

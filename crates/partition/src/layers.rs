@@ -52,6 +52,32 @@ impl Layers {
         }
     }
 
+    /// A branch as it is now, over its lineage.
+    pub(crate) fn over(
+        partition: PartitionId,
+        branch: BranchId,
+        lineage: &[BranchState],
+    ) -> Layers {
+        let mut layers = Layers::below(partition, lineage);
+        layers.layers.insert(0, Layer { branch, at: None });
+        layers
+    }
+
+    /// One state, without what lies below it.
+    pub fn only(partition: PartitionId, state: BranchState) -> Layers {
+        Layers::below(partition, &[state])
+    }
+
+    pub(crate) fn partition(&self) -> PartitionId {
+        self.partition
+    }
+
+    /// Each layer's number, branch, and revision if it is a state.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (usize, BranchId, Option<Revision>)> {
+        let layers = self.layers.iter().enumerate();
+        layers.map(|(number, layer)| (number, layer.branch, layer.at))
+    }
+
     /// What lies below its own entries.
     pub(crate) fn below(partition: PartitionId, lineage: &[BranchState]) -> Layers {
         let below = lineage.iter().map(|state| Layer {
@@ -195,20 +221,20 @@ pub struct Merged<'a> {
     layers: &'a Layers,
     listing: Listing,
     read: Vec<Column>,
-    /// What the first layer has, or has no longer, on top of what is stored.
-    changed: BTreeMap<Name, (Key, Option<Entry>)>,
 }
 
 /// What was read of one layer.
 #[derive(Default)]
 struct Column {
     entries: BTreeMap<Name, (Key, Entry)>,
+    /// What the layer has, or hasn't, whatever is stored.
+    changed: BTreeMap<Name, (Key, Option<Entry>)>,
     /// The last name that was read.
     end: Option<Name>,
     exhausted: bool,
 }
 
-fn name_of(key: &Key) -> Name {
+pub(crate) fn name_of(key: &Key) -> Name {
     (key.scope.clone(), key.class, key.name.clone())
 }
 
@@ -220,14 +246,14 @@ impl<'a> Merged<'a> {
             layers,
             listing,
             read,
-            changed: BTreeMap::new(),
         }
     }
 
-    /// The key has this entry in the first layer, or has none there any more, whatever is stored.
-    pub(crate) fn change(&mut self, key: &Key, entry: Option<Entry>) {
+    /// The key has this entry in a layer, or has none there, whatever is stored.
+    pub(crate) fn change(&mut self, layer: usize, key: &Key, entry: Option<Entry>) {
         if self.listing.covers(key) {
-            self.changed.insert(name_of(key), (key.clone(), entry));
+            let changed = &mut self.read[layer].changed;
+            changed.insert(name_of(key), (key.clone(), entry));
         }
     }
 
@@ -275,14 +301,14 @@ impl<'a> Merged<'a> {
         }
         let is_known = |name: &Name| is_complete || Some(name) <= edge.as_ref();
         let mut merged: BTreeMap<&Name, (&Key, &Entry)> = BTreeMap::new();
-        for (name, (key, entry)) in &self.changed {
-            if let Some(entry) = entry {
-                merged.insert(name, (key, entry));
+        for column in &self.read {
+            for (name, (key, entry)) in &column.changed {
+                if let Some(entry) = entry {
+                    merged.entry(name).or_insert((key, entry));
+                }
             }
-        }
-        for (index, column) in self.read.iter().enumerate() {
             for (name, (key, entry)) in &column.entries {
-                if index > 0 || !self.changed.contains_key(name) {
+                if !column.changed.contains_key(name) {
                     merged.entry(name).or_insert((key, entry));
                 }
             }

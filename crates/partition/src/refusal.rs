@@ -17,6 +17,10 @@ pub enum Subject {
     Table,
     /// A view.
     View,
+    /// A branch of a database.
+    Branch,
+    /// A tag of a database.
+    Tag,
 }
 
 /// The reason, by what the caller can do about it.
@@ -33,6 +37,8 @@ pub enum Reason {
     NotEmpty(Subject),
     /// A requirement on the current state doesn't hold; read again and decide anew (409).
     Conflict,
+    /// The named reference never changes (403).
+    ReadOnly(Subject),
     /// The operation key was used for another request (422).
     KeyReused,
     /// The asked-for state isn't kept any more (410).

@@ -101,6 +101,7 @@ impl Partitions {
             return Ok(());
         }
         let mut writes = WriteSet::empty(CommitId::random());
+        writes.raised.push((partition, horizon));
         writes.partitions.push(PartitionRow { horizon, ..row });
         transaction.commit(&writes).await
     }

@@ -1,16 +1,17 @@
 //! What a command sees and changes: rows read under the lock, the accepted changes of the batch
 //! before it, and its own.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use anabranch_store::{
-    Action, Answer, BranchId, BranchRow, Class, Entry, Key, Kind, ObjectId, OperationRecord,
-    PartitionId, PartitionKind, PartitionRow, PartitionState, Pin, Read, Revision, TaskId,
+    Action, Answer, BranchId, BranchRow, BranchState, Class, Entry, Key, Kind, ObjectId,
+    OperationRecord, PartitionId, PartitionKind, PartitionRow, PartitionState, Pin, Read, Revision,
+    TaskId,
 };
 
 use crate::command::Stop;
-use crate::layers::{Layers, Listing, Merged, decide};
+use crate::layers::{Layers, Listing, Merged, Name, decide, name_of};
 
 /// Rows as the store holds them at the lock, by the reads that brought them.
 #[derive(Default)]
@@ -73,11 +74,27 @@ pub(crate) struct Overlay {
     pub(crate) operations: HashMap<String, OperationRecord>,
     /// Branches that are new or have ended.
     pub(crate) branches: BTreeMap<(PartitionId, BranchId), BranchRow>,
+    /// Branches that changed, each with the revision at which it last did.
+    pub(crate) heads: BTreeMap<(PartitionId, BranchId), Revision>,
+    /// Every version of this batch, for states that lie within it.
+    pub(crate) versions: BTreeMap<Key, Vec<(Revision, Option<Entry>)>>,
 }
 
 impl Overlay {
+    /// What this batch says of a key at a revision, if it says anything.
+    fn at(&self, key: &Key, revision: Revision) -> Option<&Option<Entry>> {
+        let versions = self.versions.get(key)?;
+        let until = versions.iter().rev();
+        let mut until = until.skip_while(|(from, _)| *from > revision);
+        until.next().map(|(_, entry)| entry)
+    }
+
     pub(crate) fn absorb(&mut self, other: Overlay) {
         self.branches.extend(other.branches);
+        self.heads.extend(other.heads);
+        for (key, versions) in other.versions {
+            self.versions.entry(key).or_default().extend(versions);
+        }
         self.entries.extend(other.entries);
         self.partitions.extend(other.partitions);
         self.operations.extend(other.operations);
@@ -97,6 +114,15 @@ pub(crate) struct Effects {
     pub(crate) ends: Vec<(PartitionId, BranchId)>,
     pub(crate) pins: Vec<Pin>,
     pub(crate) unpinned: Vec<ObjectId>,
+}
+
+/// Names that are read at once of those that a branch touched.
+const TOUCHED: u32 = 10_000;
+
+/// Whether a change of this key is one of a branch of a database.
+pub(crate) fn is_versioned(key: &Key) -> bool {
+    key.partition.kind() == Some(PartitionKind::Database)
+        && matches!(key.class, Class::Container | Class::Table | Class::Merge)
 }
 
 /// The view of one command.
@@ -157,22 +183,32 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A branch that stands or stood.
+    /// A branch that stands or stood, as this command finds it.
     pub fn branch(
         &self,
         partition: PartitionId,
         branch: BranchId,
     ) -> Result<Option<BranchRow>, Stop> {
         let id = (partition, branch);
-        let own = self.effects.overlay.branches.get(&id);
-        if let Some(row) = own.or_else(|| self.batch.branches.get(&id)) {
-            return Ok(Some(row.clone()));
-        }
-        let read = Read::Branch(partition, branch);
-        match self.rows.others.get(&read) {
-            Some(Answer::Branch(row)) => Ok(row.clone()),
-            _ => Err(Stop::Read(vec![read])),
-        }
+        let overlays = [&self.effects.overlay, self.batch];
+        let head = overlays.iter().find_map(|overlay| overlay.heads.get(&id));
+        let found = overlays
+            .iter()
+            .find_map(|overlay| overlay.branches.get(&id));
+        let row = match found {
+            Some(row) => Some(row.clone()),
+            None => {
+                let read = Read::Branch(partition, branch);
+                match self.rows.others.get(&read) {
+                    Some(Answer::Branch(row)) => row.clone(),
+                    _ => return Err(Stop::Read(vec![read])),
+                }
+            }
+        };
+        Ok(row.map(|row| BranchRow {
+            head: head.copied().unwrap_or(row.head),
+            ..row
+        }))
     }
 
     /// What lies below a branch's own entry.
@@ -184,15 +220,103 @@ impl<'a> View<'a> {
             return Ok(None);
         };
         let layers = Layers::below(key.partition, &row.lineage);
-        let reads = layers.point(&key.scope, key.class, &key.name);
-        let mut found = Vec::with_capacity(reads.len());
-        for read in &reads {
-            match self.rows.others.get(read) {
-                Some(Answer::Entry(entry)) => found.push(entry.clone()),
-                _ => return Err(Stop::Read(reads)),
+        let place = (key.scope.clone(), key.class, key.name.clone());
+        Ok(self.find_all(&layers, &[place])?.pop().flatten())
+    }
+
+    /// What the layers show under each of the names.
+    pub fn find_all(&self, layers: &Layers, names: &[Name]) -> Result<Vec<Option<Entry>>, Stop> {
+        let mut unknown = Vec::new();
+        let mut found = Vec::with_capacity(names.len());
+        for (scope, class, name) in names {
+            let mut of_layers = Vec::new();
+            for read in layers.point(scope, *class, name) {
+                match self.point(&read) {
+                    Some(entry) => of_layers.push(entry),
+                    None => unknown.push(read),
+                }
+            }
+            found.push(decide(of_layers));
+        }
+        match unknown.is_empty() {
+            true => Ok(found),
+            false => Err(Stop::Read(unknown)),
+        }
+    }
+
+    /// The answer to a point read of now or of the past, if it is known.
+    fn point(&self, read: &Read) -> Option<Option<Entry>> {
+        match read {
+            Read::Point(key) => match self.overlaid(key) {
+                Some(entry) => Some(entry.clone()),
+                None => self.rows.points.get(key).cloned(),
+            },
+            Read::Past(revision, of) => {
+                if let Read::Point(key) = of.as_ref()
+                    && let Some(entry) = self.batch.at(key, *revision)
+                {
+                    return Some(entry.clone());
+                }
+                match self.rows.others.get(read) {
+                    Some(Answer::Entry(entry)) => Some(entry.clone()),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// Keys of a branch under which another version may stand at `to` than at `from`.
+    pub fn touched(
+        &self,
+        partition: PartitionId,
+        branch: BranchId,
+        from: Revision,
+        to: Revision,
+    ) -> Result<BTreeSet<Name>, Stop> {
+        let mut touched = BTreeSet::new();
+        loop {
+            let after: Option<Name> = touched.iter().next_back().cloned();
+            let read = Read::Touched {
+                partition,
+                branch,
+                from,
+                to,
+                after,
+                limit: TOUCHED,
+            };
+            let Some(Answer::Keys(keys)) = self.rows.others.get(&read) else {
+                return Err(Stop::Read(vec![read]));
+            };
+            touched.extend(keys.iter().map(name_of));
+            if keys.len() < TOUCHED as usize {
+                break;
             }
         }
-        Ok(decide(found))
+        for (key, versions) in &self.batch.versions {
+            let is_between = |(revision, _): &(Revision, _)| from < *revision && *revision <= to;
+            if key.partition == partition && key.branch == branch && versions.iter().any(is_between)
+            {
+                touched.insert(name_of(key));
+            }
+        }
+        Ok(touched)
+    }
+
+    /// Whether a state can be read whole: it is young enough, or pinned.
+    pub fn is_kept(&self, row: &BranchRow, revision: Revision) -> Result<bool, Stop> {
+        if revision >= row.floor {
+            return Ok(true);
+        }
+        let state = BranchState {
+            branch: row.branch,
+            revision,
+        };
+        let read = Read::Pinned(row.partition, state);
+        match self.rows.others.get(&read) {
+            Some(Answer::Pinned(pinned)) => Ok(*pinned),
+            _ => Err(Stop::Read(vec![read])),
+        }
     }
 
     /// The branch's own entry under a key.
@@ -285,31 +409,47 @@ impl<'a> View<'a> {
         branch: BranchId,
         listing: Listing,
     ) -> Result<Vec<(Key, Entry)>, Stop> {
-        let main = BranchRow {
-            partition,
-            branch,
-            head: Revision::ZERO,
-            lineage: Vec::new(),
-            ended: None,
+        let lineage = match branch {
+            BranchId::MAIN => Vec::new(),
+            _ => self
+                .branch(partition, branch)?
+                .map(|row| row.lineage)
+                .unwrap_or_default(),
         };
-        let row = match branch {
-            BranchId::MAIN => main,
-            _ => self.branch(partition, branch)?.unwrap_or(main),
-        };
-        let layers = Layers::now(&row);
-        let mut merged = Merged::new(&layers, listing);
-        for overlay in [self.batch, &self.effects.overlay] {
-            let of_branch = |key: &&Key| key.partition == partition && key.branch == branch;
-            for key in overlay.entries.keys().filter(of_branch) {
-                merged.change(key, overlay.entries[key].clone());
+        let found = self.list_in(&Layers::over(partition, branch, &lineage), listing)?;
+        let own = found.into_iter();
+        Ok(own
+            .map(|(key, entry)| (Key { branch, ..key }, entry))
+            .collect())
+    }
+
+    /// What layers show.
+    pub fn list_in(&self, layers: &Layers, listing: Listing) -> Result<Vec<(Key, Entry)>, Stop> {
+        let mut merged = Merged::new(layers, listing);
+        for (layer, branch, at) in layers.places() {
+            let of_layer = |key: &&Key| key.partition == layers.partition() && key.branch == branch;
+            match at {
+                None => {
+                    for overlay in [self.batch, &self.effects.overlay] {
+                        for (key, entry) in &overlay.entries {
+                            if of_layer(&key) {
+                                merged.change(layer, key, entry.clone());
+                            }
+                        }
+                    }
+                }
+                Some(revision) => {
+                    for key in self.batch.versions.keys().filter(of_layer) {
+                        if let Some(entry) = self.batch.at(key, revision) {
+                            merged.change(layer, key, entry.clone());
+                        }
+                    }
+                }
             }
         }
         loop {
             if let Some(found) = merged.result() {
-                let shown = found.into_iter();
-                return Ok(shown
-                    .map(|(key, entry)| (Key { branch, ..key }, entry))
-                    .collect());
+                return Ok(found);
             }
             let wanted = merged.wanted();
             let unknown = wanted.iter().map(|(_, read)| read);
@@ -321,10 +461,9 @@ impl<'a> View<'a> {
                 return Err(Stop::Read(unknown));
             }
             for (layer, read) in wanted {
-                let Some(Answer::Entries(stored)) = self.rows.others.get(&read) else {
-                    return Err(Stop::Read(vec![read]));
-                };
-                merged.supply(layer, stored);
+                if let Some(Answer::Entries(stored)) = self.rows.others.get(&read) {
+                    merged.supply(layer, stored);
+                }
             }
         }
     }
@@ -438,10 +577,14 @@ impl<'a> View<'a> {
         after: Option<Entry>,
     ) -> Result<(), Stop> {
         let ended = self.own(&key)?;
-        self.effects
-            .overlay
-            .entries
-            .insert(key.clone(), after.clone());
+        let overlay = &mut self.effects.overlay;
+        overlay.entries.insert(key.clone(), after.clone());
+        if is_versioned(&key) {
+            let branch = (key.partition, key.branch);
+            overlay.heads.insert(branch, self.revision);
+            let versions = overlay.versions.entry(key.clone()).or_default();
+            versions.push((self.revision, after.clone()));
+        }
         self.effects.steps.push(Step {
             key,
             action,
@@ -493,6 +636,7 @@ impl<'a> View<'a> {
                 head: self.revision,
                 lineage: Vec::new(),
                 ended: None,
+                floor: self.revision,
             };
             self.create_branch(main, id.into());
         }

@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anabranch_store::{
-    BranchId, BranchRow, Change, Class, CommitId, Entry, Head, Key, Kind, ObjectId,
-    OperationRecord, PartitionId, PartitionKind, PartitionRow, Pin, Revision, StoreTime, Task,
-    TaskId, WriteSet,
+    BranchId, BranchRow, Change, CommitId, Entry, Head, Key, Kind, ObjectId, OperationRecord,
+    PartitionId, PartitionRow, Pin, Revision, StoreTime, Task, TaskId, WriteSet,
 };
 use uuid::Uuid;
 
-use crate::view::{Effects, Overlay};
+use crate::view::{Effects, Overlay, is_versioned};
 
 /// Gathers what the accepted commands of a batch did, in their order.
 pub(crate) struct Writes {
@@ -31,12 +30,6 @@ pub(crate) struct Writes {
     ended: BTreeSet<(PartitionId, BranchId)>,
     pins: Vec<Pin>,
     unpinned: Vec<ObjectId>,
-}
-
-/// Whether a change of this key is one of a branch of a database.
-fn is_versioned(key: &Key) -> bool {
-    key.partition.kind() == Some(PartitionKind::Database)
-        && matches!(key.class, Class::Container | Class::Table | Class::Merge)
 }
 
 impl Writes {

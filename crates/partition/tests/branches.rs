@@ -10,6 +10,7 @@ use std::time::Duration;
 use anabranch_partition::{
     Command, Context, Layers, Listing, Merged, Partitions, Stop, View, decide,
 };
+use anabranch_store::fault::When;
 use anabranch_store::{
     Answer, BranchId, BranchRow, BranchState, Class, Entry, Key, Kind, ObjectId, PartitionId,
     PartitionKind, Read, Revision, Store,
@@ -23,6 +24,7 @@ on_every_engine![
     branches_show_what_full_copies_would,
     what_a_branch_inherited_outlives_pruning,
     a_branch_made_and_ended_in_one_batch_is_gone,
+    a_branch_made_in_the_middle_of_a_batch_shows_what_stood_then,
 ];
 
 const TABLES: Class = Class::Table;
@@ -115,6 +117,7 @@ impl Command for Act {
                     head: context.revision,
                     lineage: std::iter::once(parent).chain(lineage).collect(),
                     ended: None,
+                    floor: context.revision,
                 };
                 view.create_branch(row, ObjectId(branch.0));
                 // Something in the log: a branch alone is no change of the partition.
@@ -386,5 +389,44 @@ async fn a_branch_made_and_ended_in_one_batch_is_gone(store: Arc<dyn Store>) {
         .read(&[Read::Pinned(database(), state)])
         .await;
     assert_eq!(pinned.unwrap(), [Answer::Pinned(false)]);
+    assert_eq!(store.audit().await.unwrap(), []);
+}
+
+async fn a_branch_made_in_the_middle_of_a_batch_shows_what_stood_then(store: Arc<dyn Store>) {
+    let server = Server::over(&store);
+    server.run(vec![PartitionId::ROOT], Found).await.unwrap();
+    let (object, branch) = (ObjectId::new(9), BranchId::new(5));
+    let put = |name: &str, body: &str| Act::Put(key(BranchId::MAIN, name), object, body.to_owned());
+    act(&server, put("t", "1")).await;
+    let commits = server.faults.hits("commit", When::Before);
+    let first = server.faults.pause("begin", When::Before, 1);
+    let run = |act: Act| server.run(vec![database()], act);
+    let begun = run(Act::Put(
+        key(BranchId::MAIN, "u"),
+        ObjectId::new(1),
+        "0".to_owned(),
+    ));
+    let batch = async {
+        first.arrived().await;
+        let acts = [
+            put("t", "2"),
+            Act::Fork(branch, BranchId::MAIN, None),
+            put("t", "3"),
+            Act::Rename(key(branch, "t"), key(branch, "v")),
+        ];
+        let runs = futures::future::join_all(acts.map(run));
+        let resumed = async { first.resume() };
+        let (runs, ()) = tokio::join!(runs, resumed);
+        runs.into_iter().for_each(|run| drop(run.unwrap()));
+    };
+    let (begun, ()) = tokio::join!(begun, batch);
+    begun.unwrap();
+    let committed = server.faults.hits("commit", When::Before) - commits;
+    assert_eq!(committed, 2, "the four were one batch");
+    let layers = Layers::now(&row(&server.partitions, branch).await);
+    let shown = listed(&server.partitions, &layers, 10).await;
+    let inherited = [("u", "0"), ("v", "2")];
+    let inherited = inherited.map(|(name, body)| (name.to_owned(), body.to_owned()));
+    assert_eq!(shown, BTreeMap::from(inherited));
     assert_eq!(store.audit().await.unwrap(), []);
 }

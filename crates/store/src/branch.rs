@@ -30,6 +30,9 @@ pub struct BranchRow {
     pub lineage: Vec<BranchState>,
     /// When it was deleted.
     pub ended: Option<Revision>,
+    /// States from here on can be read whole; below, only what is pinned. It rises with the
+    /// partition's horizon, to the last change that the branch had by then.
+    pub floor: Revision,
 }
 
 /// How far a branch has come.

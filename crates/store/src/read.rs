@@ -81,6 +81,17 @@ pub enum Read {
         /// At most this many.
         limit: u32,
     },
+    /// The changes of a branch, the last first, strictly before this revision → [`Answer::Changes`].
+    Log {
+        /// The partition.
+        partition: PartitionId,
+        /// The branch.
+        branch: BranchId,
+        /// Strictly before this revision.
+        before: Revision,
+        /// At most this many.
+        limit: u32,
+    },
     /// Whether a pin keeps this state → [`Answer::Pinned`].
     Pinned(PartitionId, BranchState),
 }
@@ -102,6 +113,8 @@ pub enum Answer {
     Branch(Option<BranchRow>),
     /// Of a touched read.
     Keys(Vec<Key>),
+    /// Of a log read.
+    Changes(Vec<Change>),
     /// Of a pinned read.
     Pinned(bool),
 }

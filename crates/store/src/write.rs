@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::branch::{BranchRow, Head, Pin};
 use crate::entry::{Entry, Key, Kind, ObjectId};
 use crate::operation::OperationRecord;
-use crate::partition::PartitionRow;
+use crate::partition::{PartitionId, PartitionRow};
 use crate::revision::{CommitId, Revision, StoreTime};
 use crate::task::{Task, TaskId};
 
@@ -80,6 +80,8 @@ pub struct WriteSet {
     pub new_branches: Vec<BranchRow>,
     /// Branches that changed, none of them new but `main`.
     pub heads: Vec<Head>,
+    /// Partitions whose horizon this raises: the floors of their branches rise with it.
+    pub raised: Vec<(PartitionId, Revision)>,
     /// Keys that got an entry where there was none, each with the revision at which it did.
     pub births: Vec<(Key, Revision)>,
     /// New pins.
@@ -104,6 +106,7 @@ impl WriteSet {
             finished_tasks: Vec::new(),
             new_branches: Vec::new(),
             heads: Vec::new(),
+            raised: Vec::new(),
             births: Vec::new(),
             pins: Vec::new(),
             unpinned: Vec::new(),

@@ -93,15 +93,15 @@ const DAMAGE: &[(&str, &str)] = &[
     ),
     (
         "head-behind-its-entries",
-        "INSERT INTO branch VALUES ({d}, 0, 1, '', NULL)",
+        "INSERT INTO branch VALUES ({d}, 0, 1, '', NULL, 0)",
     ),
     (
         "head-behind-its-entries",
-        "INSERT INTO branch VALUES ({d}, 5, 9223372036854775000, '0:1', NULL)",
+        "INSERT INTO branch VALUES ({d}, 5, 9223372036854775000, '0:1', NULL, 0)",
     ),
     (
         "main-has-no-lineage",
-        "INSERT INTO branch VALUES ({d}, 5, 1, '', NULL)",
+        "INSERT INTO branch VALUES ({d}, 5, 1, '', NULL, 0)",
     ),
     (
         "pin-on-a-known-branch",

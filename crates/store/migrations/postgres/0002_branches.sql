@@ -5,12 +5,14 @@ CREATE TABLE branch (
     head bigint NOT NULL,
     lineage text COLLATE "C" NOT NULL,
     ended bigint,
+    -- States from here on can be read whole, pinned or not.
+    floor bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (partition, branch)
 ) WITH (fillfactor = 50);
 
 -- A database's main is as old as its last commit: what it did on its own wasn't kept apart so far.
-INSERT INTO branch (partition, branch, head, lineage)
-SELECT id, 0, last_revision, '' FROM partition WHERE id >> 60 = 4;
+INSERT INTO branch (partition, branch, head, lineage, floor)
+SELECT id, 0, last_revision, '', horizon FROM partition WHERE id >> 60 = 4;
 
 -- What keeps states of branches from being pruned.
 CREATE TABLE pin (
@@ -35,3 +37,5 @@ CREATE TABLE birth (
 );
 
 CREATE INDEX history_end_of_branch ON history (partition, branch, to_rev) WHERE branch <> 0;
+
+CREATE INDEX change_of_branch ON change (partition, branch, revision, place) WHERE branch <> 0;

@@ -3,7 +3,7 @@
 use tokio_postgres::Row;
 
 use super::connection::{Statement, values};
-use super::rows;
+use super::rows::{self, CHANGE};
 use crate::branch::{BranchRow, BranchState};
 use crate::codec;
 use crate::entry::{BranchId, Class};
@@ -13,7 +13,7 @@ use crate::revision::Revision;
 
 pub(super) fn row(partition: PartitionId, branch: BranchId) -> Statement<'static> {
     Statement::new(
-        "SELECT head, lineage, ended FROM branch WHERE partition = $1 AND branch = $2",
+        "SELECT head, lineage, ended, floor FROM branch WHERE partition = $1 AND branch = $2",
         values![partition.0, branch.0],
     )
 }
@@ -28,6 +28,7 @@ pub(super) fn found(
         head: Revision(rows::get(row, 0)?),
         lineage: codec::lineage(rows::get(row, 1)?)?,
         ended: rows::get::<Option<i64>>(row, 2)?.map(Revision),
+        floor: Revision(rows::get(row, 3)?),
     })
 }
 
@@ -74,5 +75,23 @@ pub(super) fn touched(
             name,
             i64::from(limit)
         ],
+    )
+}
+
+pub(super) fn log(
+    (partition, branch): (PartitionId, BranchId),
+    before: Revision,
+    limit: u32,
+) -> Statement<'static> {
+    let of_others = match branch {
+        BranchId::MAIN => "",
+        _ => " AND branch <> 0",
+    };
+    Statement::new(
+        format!(
+            "SELECT {CHANGE} FROM change WHERE partition = $1 AND branch = $2{of_others} \
+             AND revision < $3 ORDER BY revision DESC, place DESC LIMIT $4"
+        ),
+        values![partition.0, branch.0, before.0, i64::from(limit)],
     )
 }

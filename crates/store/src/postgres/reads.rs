@@ -43,6 +43,7 @@ enum Source {
     },
     Branch(usize, (PartitionId, BranchId)),
     Keys(usize),
+    Changes(usize),
     Pinned(usize),
 }
 
@@ -196,6 +197,15 @@ fn further(at: At, read: &Read, statements: &mut Vec<Statement<'static>>) -> Sou
             let map = (*partition, *branch);
             statements.push(branches::touched(map, (*from, *to), after.as_ref(), *limit));
             Source::Keys(first)
+        }
+        Read::Log {
+            partition,
+            branch,
+            before,
+            limit,
+        } => {
+            statements.push(branches::log((*partition, *branch), *before, *limit));
+            Source::Changes(first)
         }
         Read::Pinned(partition, state) => {
             statements.push(branches::is_pinned(*partition, *state));
@@ -390,6 +400,10 @@ impl Source {
             Source::Keys(statement) => {
                 let keys = of(*statement).iter().map(|row| rows::key(row, 0));
                 Answer::Keys(keys.collect::<Result<_, StoreError>>()?)
+            }
+            Source::Changes(statement) => {
+                let changes = of(*statement).iter().map(rows::change);
+                Answer::Changes(changes.collect::<Result<_, StoreError>>()?)
             }
             Source::Pinned(statement) => Answer::Pinned(!of(*statement).is_empty()),
         })

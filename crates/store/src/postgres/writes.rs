@@ -13,7 +13,7 @@ use crate::branch::{BranchRow, Head, Pin};
 use crate::codec;
 use crate::entry::{Entry, Key, ObjectId};
 use crate::operation::OperationRecord;
-use crate::partition::PartitionRow;
+use crate::partition::{PartitionId, PartitionRow};
 use crate::revision::Revision;
 use crate::task::{Task, TaskId};
 use crate::write::{Change, WriteSet};
@@ -57,6 +57,9 @@ pub(super) fn statement<'a>(
     }
     if !writes.heads.is_empty() {
         parts.move_heads(&writes.heads);
+    }
+    if !writes.raised.is_empty() {
+        parts.raise_floors(&writes.raised);
     }
     if !writes.births.is_empty() {
         parts.insert_births(&writes.births);
@@ -337,7 +340,9 @@ impl<'a> Parts<'a> {
         self.array(&mut arrays, "head", "int8", heads);
         let ends: Vec<Option<i64>> = rows.iter().map(|row| row.ended.map(|end| end.0)).collect();
         self.array(&mut arrays, "lineage", "text", lineages);
+        let floors: Vec<i64> = rows.iter().map(|row| row.floor.0).collect();
         self.array(&mut arrays, "ended", "int8", ends);
+        self.array(&mut arrays, "floor", "int8", floors);
         self.insert("forked", "branch", &arrays, rows.len());
     }
 
@@ -362,6 +367,29 @@ impl<'a> Parts<'a> {
             arrays.as_rows("v")
         );
         self.part("moved", &sql, heads.len());
+    }
+
+    fn raise_floors(&mut self, raised: &'a [(PartitionId, Revision)]) {
+        let mut arrays = Arrays::new();
+        let partitions: Vec<i64> = raised.iter().map(|(partition, _)| partition.0).collect();
+        let horizons: Vec<i64> = raised.iter().map(|(_, horizon)| horizon.0).collect();
+        self.array(&mut arrays, "partition", "int8", partitions);
+        self.array(&mut arrays, "horizon", "int8", horizons);
+        let sql = format!(
+            "UPDATE branch b SET floor = CASE WHEN b.head <= v.horizon THEN b.head ELSE coalesce(\
+                 (SELECT max(l.revision) FROM change l WHERE l.partition = b.partition \
+                  AND l.branch = b.branch AND l.class IN (1, 2, 5) AND l.revision <= v.horizon), \
+                 b.floor) END FROM {} WHERE b.partition = v.partition",
+            arrays.as_rows("v")
+        );
+        self.uncounted("floors", &sql);
+    }
+
+    /// A part that may touch any number of rows.
+    fn uncounted(&mut self, name: &str, sql: &str) {
+        self.with.push(format!("{name} AS ({sql} RETURNING 1)"));
+        self.checks
+            .push(format!("(SELECT count(*) FROM {name}) >= 0"));
     }
 
     fn insert_births(&mut self, births: &'a [(Key, Revision)]) {
@@ -389,9 +417,7 @@ impl<'a> Parts<'a> {
         let owners: Vec<i64> = owners.iter().map(|owner| owner.0).collect();
         self.parameters.push(Box::new(owners));
         let number = self.parameters.len();
-        let sql = format!("DELETE FROM pin WHERE owner = ANY (${number}::int8[]) RETURNING 1");
-        self.with.push(format!("unpinned AS ({sql})"));
-        self.checks
-            .push("(SELECT count(*) FROM unpinned) >= 0".to_owned());
+        let sql = format!("DELETE FROM pin WHERE owner = ANY (${number}::int8[])");
+        self.uncounted("unpinned", &sql);
     }
 }

@@ -1,15 +1,17 @@
 //! Branches, their pins, and which keys they touched.
 
+use std::sync::LazyLock;
+
 use rusqlite::params;
 
-use super::rows::Db;
+use super::rows::{CHANGE, Db};
 use crate::branch::{BranchRow, BranchState};
 use crate::codec;
 use crate::entry::{BranchId, Class, Key};
 use crate::error::StoreError;
 use crate::partition::PartitionId;
 use crate::revision::Revision;
-use crate::write::WriteSet;
+use crate::write::{Change, WriteSet};
 
 pub(super) fn row(
     db: Db<'_>,
@@ -17,7 +19,7 @@ pub(super) fn row(
     branch: BranchId,
 ) -> Result<Option<BranchRow>, StoreError> {
     db.query_one(
-        "SELECT head, lineage, ended FROM branch WHERE partition = ?1 AND branch = ?2",
+        "SELECT head, lineage, ended, floor FROM branch WHERE partition = ?1 AND branch = ?2",
         params![partition.0, branch.0],
         |row| {
             Ok(BranchRow {
@@ -26,6 +28,7 @@ pub(super) fn row(
                 head: Revision(row.int(0)?),
                 lineage: codec::lineage(&row.get::<String>(1)?)?,
                 ended: row.get::<Option<i64>>(2)?.map(Revision),
+                floor: Revision(row.int(3)?),
             })
         },
     )
@@ -93,17 +96,38 @@ pub(super) fn touched(
     })
 }
 
+static LOG: LazyLock<[String; 2]> = LazyLock::new(|| {
+    ["branch = 0", "branch = ?2 AND branch <> 0"].map(|of_branch| {
+        format!(
+            "SELECT {CHANGE} FROM change WHERE partition = ?1 AND {of_branch} AND ?2 = branch \
+             AND revision < ?3 ORDER BY revision DESC, place DESC LIMIT ?4"
+        )
+    })
+});
+
+pub(super) fn log(
+    db: Db<'_>,
+    (partition, branch): (PartitionId, BranchId),
+    before: Revision,
+    limit: u32,
+) -> Result<Vec<Change>, StoreError> {
+    let sql = &LOG[usize::from(branch != BranchId::MAIN)];
+    let parameters = params![partition.0, branch.0, before.0, limit];
+    db.query(sql, parameters, |row| row.change())
+}
+
 pub(super) fn apply(db: Db<'_>, writes: &WriteSet) -> Result<(), StoreError> {
     for row in &writes.new_branches {
         db.execute(
-            "INSERT INTO branch (partition, branch, head, lineage, ended) \
-             VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO branch (partition, branch, head, lineage, ended, floor) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![
                 row.partition.0,
                 row.branch.0,
                 row.head.0,
                 codec::write_lineage(&row.lineage),
-                row.ended.map(|ended| ended.0)
+                row.ended.map(|ended| ended.0),
+                row.floor.0
             ],
         )?;
     }
@@ -114,6 +138,15 @@ pub(super) fn apply(db: Db<'_>, writes: &WriteSet) -> Result<(), StoreError> {
              ON CONFLICT (partition, branch) DO UPDATE SET head = excluded.head, \
                  ended = coalesce(branch.ended, excluded.ended)",
             params![head.partition.0, head.branch.0, head.revision.0, head.ends],
+        )?;
+    }
+    for (partition, horizon) in &writes.raised {
+        db.execute(
+            "UPDATE branch SET floor = CASE WHEN head <= ?2 THEN head ELSE coalesce(\
+                 (SELECT max(l.revision) FROM change l WHERE l.partition = branch.partition \
+                  AND l.branch = branch.branch AND l.class IN (1, 2, 5) AND l.revision <= ?2), \
+                 floor) END WHERE partition = ?1",
+            params![partition.0, horizon.0],
         )?;
     }
     for (key, revision) in &writes.births {

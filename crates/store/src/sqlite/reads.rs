@@ -95,6 +95,12 @@ fn answer(db: Db<'_>, at: At, read: &Read) -> Result<Answer, StoreError> {
             let between = (*from, *to);
             Answer::Keys(branches::touched(db, map, between, after.as_ref(), *limit)?)
         }
+        Read::Log {
+            partition,
+            branch,
+            before,
+            limit,
+        } => Answer::Changes(branches::log(db, (*partition, *branch), *before, *limit)?),
         Read::Pinned(partition, state) => {
             Answer::Pinned(branches::is_pinned(db, *partition, *state)?)
         }
