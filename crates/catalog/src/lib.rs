@@ -27,7 +27,7 @@ pub mod reference;
 mod service;
 
 pub use body::{CatalogBody, Properties};
-pub use command::PropertiesChanged;
+pub use command::{Merged, MergedTable, PropertiesChanged};
 pub use error::CatalogError;
 pub use name::{DEFAULT_METALAKE, Identifier, Namespace, Warehouse};
 pub use service::{

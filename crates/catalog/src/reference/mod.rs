@@ -2,6 +2,13 @@
 //!
 //! - [`past`]: which states are part of which others, and what two have in common.
 //! - [`plan`]: what a merge makes of the target's map.
+//! - [`body`]: what is stored of references and merges; [`find`]: what stands, as commands see it.
 
-pub mod past;
-pub mod plan;
+pub(crate) mod body;
+pub(crate) mod find;
+pub(crate) mod past;
+pub(crate) mod plan;
+
+pub use body::{MAIN, ReferenceKind, ReferenceName, named_state, state_name};
+pub use find::ReferenceInfo;
+pub use plan::{Mode, Modes, Outcome};

@@ -1,0 +1,461 @@
+//! Merges a state into a branch: one commit at one revision, or nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anabranch_partition::{Command, Context, Layers, Reason, Refusal, Stop, Subject, View};
+use anabranch_store::{
+    BranchRow, BranchState, Class, Entry, Key, Kind, ObjectId, PartitionId, Pin, Read,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::name::LEVEL_SEPARATOR;
+use crate::place::{Container, not_found, scope_key};
+use crate::reference::body::{
+    MergeBody, ReferenceKind, ReferenceName, merge_key, reference_key, state_name,
+};
+use crate::reference::find::{chosen_state, find, find_of_kind, past_of, unreadable};
+use crate::reference::past::Past;
+use crate::reference::plan::{
+    Conflict, Modes, Outcome, Place, Plan, Standing, States, TwoModes, Version, Why, plan, written,
+};
+
+/// Locks the database's partition. Costs what the source changed since the merge base, whatever
+/// the database holds.
+pub(crate) struct MergeBranch {
+    pub(crate) database: Container,
+    pub(crate) target: String,
+    pub(crate) source: ReferenceName,
+    /// Not what the source shows now, but this state of it.
+    pub(crate) state: Option<BranchState>,
+    /// What the target has to show.
+    pub(crate) expected: Option<String>,
+    pub(crate) modes: Modes,
+    /// Only says what would be.
+    pub(crate) dry_run: bool,
+}
+
+/// What a merge came to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Merged {
+    /// The state that the target shows afterwards.
+    pub revision: String,
+    /// The states that both sides were compared with: the best common ancestors.
+    pub bases: Vec<String>,
+    /// Whether the target became exactly what the source is, which had all of the target in it.
+    pub fast_forward: bool,
+    /// What became of each table that the source touched.
+    pub tables: Vec<MergedTable>,
+}
+
+/// What became of one table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MergedTable {
+    /// Its name below the database, levels joined by dots.
+    pub table: String,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+impl Command for MergeBranch {
+    type Outcome = Merged;
+
+    fn name(&self) -> &'static str {
+        "merge_branch"
+    }
+
+    fn reads(&self) -> Vec<Read> {
+        let partition = self.database.partition;
+        let names = [&self.target, &self.source.name];
+        let keys = names.map(|name| Read::Point(reference_key(partition, name)));
+        keys.into_iter().chain([self.database.read()]).collect()
+    }
+
+    fn apply(&self, view: &mut View<'_>, context: &Context<'_>) -> Result<Merged, Stop> {
+        self.database.guard(view, Subject::Namespace)?;
+        let partition = self.database.partition;
+        let target = find(view, partition, &self.target)?
+            .ok_or_else(|| not_found(Subject::Branch, &self.target))?;
+        if target.name.kind == ReferenceKind::Tag {
+            let message = format!(
+                "{} is a tag, which never changes; merge into a branch",
+                self.target
+            );
+            return Err(Refusal::new(Reason::Conflict, message).into());
+        }
+        let source = find_of_kind(view, partition, &self.source)?;
+        target.expect(self.expected.as_deref())?;
+        let source_state = chosen_state(view, &source, self.state)?;
+        let sides = Sides {
+            partition,
+            source: (source.row, source_state),
+            target: (target.row.clone(), target.state()),
+        };
+        let pasts = sides.pasts(view)?;
+        if pasts.1.includes(source_state) {
+            return Ok(Merged {
+                revision: state_name(target.state()),
+                bases: vec![state_name(source_state)],
+                fast_forward: false,
+                tables: Vec::new(),
+            });
+        }
+        let bases = sides.bases(view, &pasts)?;
+        let mut plan = sides.plan(view, &pasts, &bases, &self.modes)?;
+        self.check_namespaces(view, &target.row, &mut plan)?;
+        if !plan.conflicts.is_empty() {
+            return Err(self.conflicts(&plan.conflicts).into());
+        }
+        let is_whole = plan.left_out.is_empty();
+        let fast_forward = is_whole && pasts.0.includes(target.state());
+        let base_states: Vec<BranchState> = bases.iter().map(|(_, state, _)| *state).collect();
+        let mut merged = Merged {
+            revision: state_name(target.state()),
+            bases: base_states.iter().map(|state| state_name(*state)).collect(),
+            fast_forward,
+            tables: tables(&plan),
+        };
+        if self.dry_run {
+            return Ok(merged);
+        }
+        write(view, &target.row, &plan)?;
+        let owner = ObjectId::new(context.revision.0.unsigned_abs());
+        let body = MergeBody {
+            source: self.source.clone(),
+            state: source_state,
+            bases: base_states,
+            past: pasts.1.and(&pasts.0),
+            left_out: plan.left_out.into_iter().collect(),
+        };
+        let key = merge_key(partition, target.row.branch, context.revision);
+        view.put(key, Kind::Merge, owner, crate::body::write(&body))?;
+        let lineage = sides.source.0.lineage.iter().copied();
+        view.pin(
+            std::iter::once(source_state)
+                .chain(lineage)
+                .map(|state| Pin {
+                    partition,
+                    state,
+                    owner,
+                }),
+        );
+        merged.revision = state_name(BranchState {
+            branch: target.row.branch,
+            revision: context.revision,
+        });
+        Ok(merged)
+    }
+}
+
+/// A base: the branch, its state, and all that is past of it.
+type Base = (BranchRow, BranchState, Past);
+
+struct Sides {
+    partition: PartitionId,
+    source: (BranchRow, BranchState),
+    target: (BranchRow, BranchState),
+}
+
+impl Sides {
+    /// The source's and the target's.
+    fn pasts(&self, view: &View<'_>) -> Result<(Past, Past), Stop> {
+        let past = |(row, state): &(BranchRow, BranchState)| past_of(view, row, state.revision);
+        Ok((past(&self.source)?, past(&self.target)?))
+    }
+
+    /// The best common ancestors: those that no other one has in its past. An ancestor is always
+    /// older, so the youngest is one.
+    fn bases(&self, view: &View<'_>, (source, target): &(Past, Past)) -> Result<Vec<Base>, Stop> {
+        let mut bases: Vec<Base> = Vec::new();
+        for state in source.common(target) {
+            if bases.iter().any(|(.., past)| past.includes(state)) {
+                continue;
+            }
+            let row = view.branch(self.partition, state.branch)?;
+            let row = row.ok_or_else(|| unreadable("branch"))?;
+            let past = past_of(view, &row, state.revision)?;
+            bases.push((row, state, past));
+        }
+        if bases.is_empty() {
+            let message = "the two have no state in common, so there is nothing to compare with";
+            return Err(Refusal::new(Reason::Conflict, message).into());
+        }
+        Ok(bases)
+    }
+
+    fn plan(
+        &self,
+        view: &View<'_>,
+        (source, target): &(Past, Past),
+        bases: &[Base],
+        modes: &Modes,
+    ) -> Result<Plan, Stop> {
+        let known: Vec<Past> = bases.iter().map(|(.., past)| past.clone()).collect();
+        let names = touched(view, self.partition, source, &known)?;
+        let mut states = self.states(view, bases, &names)?;
+        let strayed = strayed(&states);
+        if !strayed.is_empty() {
+            let mut names = names;
+            let moved = touched(view, self.partition, target, &known)?;
+            let moved: Vec<Place> = moved.into_iter().collect();
+            let layers = Layers::at(&self.target.0, self.target.1.revision);
+            let found = view.find_all(&layers, &moved)?;
+            for (place, entry) in moved.into_iter().zip(found) {
+                if entry.is_some_and(|entry| strayed.contains(&entry.object)) {
+                    names.insert(place);
+                }
+            }
+            states = self.states(view, bases, &names)?;
+        }
+        plan(&states, modes).map_err(|TwoModes { names }| {
+            let message = format!(
+                "`tableMergeModes` has different modes for {} and {}, which are one table; give \
+                 one of them",
+                names.0, names.1
+            );
+            Refusal::invalid(message).into()
+        })
+    }
+
+    fn states(
+        &self,
+        view: &View<'_>,
+        bases: &[Base],
+        names: &BTreeSet<Place>,
+    ) -> Result<States, Stop> {
+        let names: Vec<Place> = names.iter().cloned().collect();
+        let of = |row: &BranchRow, state: BranchState| {
+            let found = view.find_all(&Layers::at(row, state.revision), &names)?;
+            let named = names.iter().cloned().zip(found);
+            let versions = named.filter_map(|(place, entry)| Some((place, version(entry?))));
+            Ok::<_, Stop>(versions.collect::<BTreeMap<Place, Version>>())
+        };
+        let bases = bases.iter().map(|(row, state, _)| of(row, *state));
+        Ok(States {
+            bases: bases.collect::<Result<_, _>>()?,
+            source: of(&self.source.0, self.source.1)?,
+            target: of(&self.target.0, self.target.1)?,
+        })
+    }
+}
+
+fn version(entry: Entry) -> Version {
+    Version {
+        kind: entry.kind,
+        object: entry.object,
+        body: entry.body,
+    }
+}
+
+/// The names that a past touched beyond others, and those whose changes its merges left out: under
+/// all others it shows what they do.
+fn touched(
+    view: &View<'_>,
+    partition: PartitionId,
+    past: &Past,
+    known: &[Past],
+) -> Result<BTreeSet<Place>, Stop> {
+    let mut names = BTreeSet::new();
+    for (branch, (from, to)) in past.beyond(known) {
+        let mut merges = Vec::new();
+        for place in view.touched(partition, branch, from, to)? {
+            match place.1 {
+                Class::Merge => merges.push(place),
+                Class::Container | Class::Table => drop(names.insert(place)),
+                Class::Purge | Class::Reference => {}
+            }
+        }
+        let state = BranchState {
+            branch,
+            revision: to,
+        };
+        for entry in view.find_all(&Layers::only(partition, state), &merges)? {
+            let entry = entry.ok_or_else(|| unreadable("merge"))?;
+            let merge: MergeBody =
+                serde_json::from_str(&entry.body).map_err(|_| unreadable("merge"))?;
+            names.extend(merge.left_out);
+        }
+    }
+    Ok(names)
+}
+
+/// Things of the bases or the source that the target doesn't have under any of their names there.
+fn strayed(states: &States) -> BTreeSet<ObjectId> {
+    let maps = states.bases.iter().chain([&states.source]);
+    let known: BTreeSet<ObjectId> = maps
+        .flat_map(BTreeMap::values)
+        .map(|version| version.object)
+        .collect();
+    let found: BTreeSet<ObjectId> = states.target.values().map(|one| one.object).collect();
+    known.difference(&found).copied().collect()
+}
+
+fn tables(plan: &Plan) -> Vec<MergedTable> {
+    let outcomes = plan.outcomes.iter();
+    outcomes
+        .map(|(place, outcome)| MergedTable {
+            table: written(place),
+            outcome: *outcome,
+        })
+        .collect()
+}
+
+/// What leaves goes before what comes.
+fn write(view: &mut View<'_>, target: &BranchRow, plan: &Plan) -> Result<(), Stop> {
+    let key = |place: &Place| Key {
+        partition: target.partition,
+        branch: target.branch,
+        scope: place.0.clone(),
+        class: place.1,
+        name: place.2.clone(),
+    };
+    for (place, version) in &plan.writes {
+        if version.is_none() {
+            view.remove(key(place))?;
+        }
+    }
+    for (place, version) in &plan.writes {
+        if let Some(version) = version {
+            let Version { kind, object, body } = version.clone();
+            view.put(key(place), kind, object, body)?;
+        }
+    }
+    Ok(())
+}
+
+impl MergeBranch {
+    /// Every namespace that is written into has to stand afterwards, and none that goes may have
+    /// anything in it.
+    fn check_namespaces(
+        &self,
+        view: &View<'_>,
+        target: &BranchRow,
+        plan: &mut Plan,
+    ) -> Result<(), Stop> {
+        let mut conflicts = Vec::new();
+        for (place, version) in &plan.writes {
+            let conflict = |why| Conflict {
+                place: place.clone(),
+                base: None,
+                source: version.clone().map(|version| Standing {
+                    place: place.clone(),
+                    version,
+                }),
+                target: None,
+                why,
+            };
+            match version {
+                Some(_) => {
+                    let parent = scope_key(target.partition, &place.0);
+                    if let Some(parent) = parent
+                        && !stands(view, target, plan, &parent)?
+                    {
+                        conflicts.push(conflict(Why::NoNamespace));
+                    }
+                }
+                None if place.1 == Class::Container => {
+                    let scope = match place.0.as_str() {
+                        "" => place.2.clone(),
+                        scope => format!("{scope}{LEVEL_SEPARATOR}{}", place.2),
+                    };
+                    if is_used(view, target, plan, &scope)? {
+                        conflicts.push(conflict(Why::NamespaceInUse));
+                    }
+                }
+                None => {}
+            }
+        }
+        plan.conflicts.extend(conflicts);
+        Ok(())
+    }
+
+    fn conflicts(&self, conflicts: &[Conflict]) -> Refusal {
+        let shown: Vec<Value> = conflicts.iter().map(shown_conflict).collect();
+        let names: Vec<String> = conflicts
+            .iter()
+            .take(3)
+            .map(|conflict| format!("{} ({})", written(&conflict.place), words(conflict.why)))
+            .collect();
+        let more = match conflicts.len() {
+            0..=3 => String::new(),
+            all => format!(" and {} more", all - 3),
+        };
+        Refusal {
+            reason: Reason::Conflict,
+            message: format!(
+                "{} can't be merged into {}: {}{more}; look at both, then merge again with a mode \
+                 for each, FORCE to take the source's or DROP to leave it out",
+                self.source.name,
+                self.target,
+                names.join(", ")
+            ),
+            details: Some(json!({ "conflicts": shown })),
+        }
+    }
+}
+
+fn stands(view: &View<'_>, target: &BranchRow, plan: &Plan, namespace: &Key) -> Result<bool, Stop> {
+    let place = (
+        namespace.scope.clone(),
+        namespace.class,
+        namespace.name.clone(),
+    );
+    if let Some(written) = plan.writes.get(&place) {
+        return Ok(written.is_some());
+    }
+    let key = Key {
+        branch: target.branch,
+        ..namespace.clone()
+    };
+    Ok(view.get(&key)?.is_some())
+}
+
+/// Whether a namespace that goes would have something in it.
+fn is_used(view: &View<'_>, target: &BranchRow, plan: &Plan, scope: &str) -> Result<bool, Stop> {
+    let is_inside = |place: &Place| {
+        let rest = place.0.strip_prefix(scope);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(LEVEL_SEPARATOR))
+    };
+    let written = plan.writes.iter().filter(|(place, _)| is_inside(place));
+    let gone = written.clone().filter(|(_, version)| version.is_none());
+    if written.count() > gone.clone().count() {
+        return Ok(true);
+    }
+    let limit = u32::try_from(gone.count() + 1).unwrap_or(u32::MAX);
+    let inside = view.under(target.partition, target.branch, scope, limit)?;
+    let left = inside.iter().filter(|(key, _)| {
+        let place = (key.scope.clone(), key.class, key.name.clone());
+        plan.writes.get(&place) != Some(&None)
+    });
+    Ok(left.count() > 0)
+}
+
+fn words(why: Why) -> &'static str {
+    match why {
+        Why::BothChanged => "changed on both sides",
+        Why::BasesDisagree => "its histories cross, and what both sides started from differs",
+        Why::NameTaken => "the target has another table of that name",
+        Why::NoNamespace => "the target has no such namespace",
+        Why::NamespaceInUse => "dropped in the source, but the target has something in it",
+    }
+}
+
+fn shown_conflict(conflict: &Conflict) -> Value {
+    let state = |standing: &Option<Standing>| match standing {
+        Some(standing) => json!({
+            "table": written(&standing.place),
+            "tableId": standing.version.object.0.to_string(),
+            "version": serde_json::from_str::<Value>(&standing.version.body).unwrap_or_default(),
+        }),
+        None => Value::Null,
+    };
+    json!({
+        "table": written(&conflict.place),
+        "why": words(conflict.why),
+        "base": state(&conflict.base),
+        "source": state(&conflict.source),
+        "target": state(&conflict.target),
+    })
+}
