@@ -52,11 +52,6 @@ impl Past {
         self.reaches(state.branch) >= state.revision
     }
 
-    /// The branches, each with the last revision that counts.
-    pub fn states(&self) -> &[BranchState] {
-        &self.0
-    }
-
     /// What both have, the last state of each branch, the youngest first: among them are the best
     /// common ancestors, those that no other includes.
     pub fn common(&self, other: &Past) -> Vec<BranchState> {

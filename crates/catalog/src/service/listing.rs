@@ -37,7 +37,7 @@ pub struct Listing<T> {
 
 impl Page {
     /// The name behind which the page begins.
-    fn after(&self) -> Result<Option<String>, Refusal> {
+    pub(crate) fn after(&self) -> Result<Option<String>, Refusal> {
         match self.token.as_deref() {
             None | Some("") => Ok(None),
             Some(token) => match token.strip_prefix(TOKEN_MARK) {
