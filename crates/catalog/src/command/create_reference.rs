@@ -71,10 +71,11 @@ impl Command for CreateReference {
                 let row = BranchRow {
                     partition,
                     branch: self.branch,
-                    head: context.revision,
+                    // The first change of its own is above it.
+                    head: state.revision,
                     lineage,
                     ended: None,
-                    floor: context.revision,
+                    floor: state.revision,
                 };
                 view.create_branch(row, self.object);
                 Kind::Branch

@@ -14,7 +14,7 @@ use crate::place::{Container, not_found, scope_key};
 use crate::reference::body::{
     MergeBody, ReferenceKind, ReferenceName, merge_key, reference_key, state_name,
 };
-use crate::reference::find::{chosen_state, find, find_of_kind, past_of, unreadable};
+use crate::reference::find::{chosen_state, find, find_of_kind, oldest_name, past_of, unreadable};
 use crate::reference::past::Past;
 use crate::reference::plan::{
     Conflict, Modes, Outcome, Place, Plan, Standing, States, TwoModes, Version, Why, plan, written,
@@ -88,16 +88,17 @@ impl Command for MergeBranch {
         let source = find_of_kind(view, partition, &self.source)?;
         target.expect(self.expected.as_deref())?;
         let source_state = chosen_state(view, &source, self.state)?;
+        let merged_state = oldest_name(&source.row, source_state.revision);
         let sides = Sides {
             partition,
             source: (source.row, source_state),
             target: (target.row.clone(), target.state()),
         };
         let pasts = sides.pasts(view)?;
-        if pasts.1.includes(source_state) {
+        if pasts.1.includes(merged_state) {
             return Ok(Merged {
                 revision: state_name(target.state()),
-                bases: vec![state_name(source_state)],
+                bases: vec![state_name(merged_state)],
                 fast_forward: false,
                 tables: Vec::new(),
             });
@@ -109,7 +110,7 @@ impl Command for MergeBranch {
             return Err(self.conflicts(&plan.conflicts).into());
         }
         let is_whole = plan.left_out.is_empty();
-        let fast_forward = is_whole && pasts.0.includes(target.state());
+        let fast_forward = is_whole && pasts.0.includes(oldest_name(&target.row, target.row.head));
         let base_states: Vec<BranchState> = bases.iter().map(|(_, state, _)| *state).collect();
         let mut merged = Merged {
             revision: state_name(target.state()),
@@ -124,7 +125,7 @@ impl Command for MergeBranch {
         let owner = ObjectId::new(context.revision.0.unsigned_abs());
         let body = MergeBody {
             source: self.source.clone(),
-            state: source_state,
+            state: merged_state,
             bases: base_states,
             past: pasts.1.and(&pasts.0),
             left_out: plan.left_out.into_iter().collect(),

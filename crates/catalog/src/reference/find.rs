@@ -171,14 +171,37 @@ pub(crate) fn chosen_state(
     Ok(state)
 }
 
-/// All that is past of a state.
-pub(crate) fn past_of(view: &View<'_>, row: &BranchRow, revision: Revision) -> Result<Past, Stop> {
+/// A state and those below it, each by its oldest name: one of a branch that had no change of its
+/// own by then is the state that the branch started from.
+fn layers_of(row: &BranchRow, revision: Revision) -> Vec<BranchState> {
     let own = BranchState {
         branch: row.branch,
         revision,
     };
+    let layers: Vec<BranchState> = std::iter::once(own)
+        .chain(row.lineage.iter().copied())
+        .collect();
+    let has_own = |(number, state): &(usize, &BranchState)| {
+        let below = layers.get(number + 1);
+        below.is_none_or(|below| state.revision > below.revision)
+    };
+    let named = layers.iter().enumerate().filter(has_own);
+    named.map(|(_, state)| *state).collect()
+}
+
+/// The state by its oldest name.
+pub(crate) fn oldest_name(row: &BranchRow, revision: Revision) -> BranchState {
+    let own = BranchState {
+        branch: row.branch,
+        revision,
+    };
+    layers_of(row, revision).first().copied().unwrap_or(own)
+}
+
+/// All that is past of a state.
+pub(crate) fn past_of(view: &View<'_>, row: &BranchRow, revision: Revision) -> Result<Past, Stop> {
     let mut past = Past::default();
-    for state in std::iter::once(own).chain(row.lineage.iter().copied()) {
+    for state in layers_of(row, revision) {
         if let Some(merge) = last_merge(view, row.partition, state)? {
             past = past.and(&merge.past);
         }

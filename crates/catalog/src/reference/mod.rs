@@ -11,6 +11,10 @@ pub(crate) mod name;
 pub(crate) mod past;
 pub(crate) mod plan;
 
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;
+
 pub use body::{MAIN, ReferenceKind, ReferenceName, named_state, state_name};
 pub use find::ReferenceInfo;
 pub use plan::{Mode, Modes, Outcome};

@@ -262,11 +262,17 @@ pub fn plan(states: &States, modes: &Modes) -> Result<Plan, TwoModes> {
                 continue;
             }
         };
-        plan.outcomes.insert(thing.place.clone(), outcome);
         match outcome {
             Outcome::Taken | Outcome::Forced => taken.push((thing, mode)),
             Outcome::Dropped => plan.left_out.extend(thing.places().into_iter().cloned()),
             Outcome::Unchanged | Outcome::Kept | Outcome::Identical => {}
+        }
+        // One name may have had several things: what the source did to one of them is told.
+        match outcome {
+            Outcome::Unchanged | Outcome::Kept => {
+                plan.outcomes.entry(thing.place.clone()).or_insert(outcome);
+            }
+            _ => drop(plan.outcomes.insert(thing.place.clone(), outcome)),
         }
     }
     // What leaves goes first, so that what comes finds its name free.

@@ -163,7 +163,11 @@ pub(super) fn prune(partition: PartitionId, limit: u32) -> Statement<'static> {
          births AS (DELETE FROM birth WHERE ctid = ANY (ARRAY(SELECT ctid FROM birth \
              WHERE partition = $1 AND revision <= (SELECT horizon FROM edge) \
                AND NOT EXISTS (SELECT 1 FROM pin p WHERE p.partition = birth.partition \
-                   AND p.branch = birth.branch AND p.revision < birth.revision) \
+                   AND p.branch = birth.branch \
+                   AND (p.revision < birth.revision OR birth.branch <> 0)) \
+               AND (branch = 0 OR EXISTS (SELECT 1 FROM branch e \
+                   WHERE e.partition = birth.partition AND e.branch = birth.branch \
+                     AND e.ended IS NOT NULL)) \
              LIMIT greatest($2 - (SELECT count(*) FROM versions), 0))) RETURNING 1), \
          changes AS (DELETE FROM change WHERE ctid = ANY (ARRAY(SELECT ctid FROM change \
              WHERE partition = $1 AND revision < (SELECT horizon FROM edge) \

@@ -142,8 +142,10 @@ pub(super) fn prune(db: Db<'_>, partition: PartitionId, limit: u32) -> Result<u6
     let births = db.execute(
         "DELETE FROM birth WHERE rowid IN (SELECT b.rowid FROM birth b \
          WHERE partition = ?1 AND revision <= ?2 AND NOT EXISTS (SELECT 1 FROM pin p \
-             WHERE p.partition = b.partition AND p.branch = b.branch AND p.revision < b.revision) \
-         LIMIT ?3)",
+             WHERE p.partition = b.partition AND p.branch = b.branch \
+               AND (p.revision < b.revision OR b.branch <> 0)) \
+           AND (branch = 0 OR EXISTS (SELECT 1 FROM branch e WHERE e.partition = b.partition \
+               AND e.branch = b.branch AND e.ended IS NOT NULL)) LIMIT ?3)",
         params![partition.0, row.horizon.0, rest as i64],
     )?;
     let rest = rest - births;
