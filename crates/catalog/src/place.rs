@@ -5,6 +5,7 @@ use anabranch_store::{BranchId, Class, Entry, Key, ObjectId, PartitionId, Read};
 use serde::{Deserialize, Serialize};
 
 use crate::name::{LEVEL_SEPARATOR, Namespace};
+use crate::reference::body::{ReferenceBody, reference_key};
 
 /// A container as a command found it by name: checked again under its own lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -13,9 +14,42 @@ pub struct Container {
     pub partition: PartitionId,
     /// The name under which it was found.
     pub name: String,
+    /// Of a database: the branch that was selected, if it isn't `main`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<SelectedBranch>,
 }
 
+/// A branch as it was found by its name: checked again under the lock.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SelectedBranch {
+    /// The name under which it was found.
+    pub name: String,
+    /// Which branch that was.
+    pub id: BranchId,
+}
+
+/// A branch's map in a database's partition.
+pub(crate) type Map = (PartitionId, BranchId);
+
 impl Container {
+    /// A container without branches, or the `main` of a database.
+    pub(crate) fn new(partition: PartitionId, name: &str) -> Container {
+        Container {
+            partition,
+            name: name.to_owned(),
+            branch: None,
+        }
+    }
+
+    /// The map of a database that its names are looked up and changed in.
+    pub(crate) fn map(&self) -> Map {
+        let branch = self
+            .branch
+            .as_ref()
+            .map_or(BranchId::MAIN, |branch| branch.id);
+        (self.partition, branch)
+    }
+
     /// What the guard wants to read.
     pub(crate) fn read(&self) -> Read {
         Read::Container(self.partition)
@@ -27,8 +61,29 @@ impl Container {
         if !view.is_live(self.partition)? {
             return Ok(None);
         }
+        if !self.branch_stands(view)? {
+            return Ok(None);
+        }
         let found = view.container(self.partition)?;
         Ok(found.filter(|(key, _)| key.name == self.name))
+    }
+
+    /// Whether the selected branch, if one is, still stands under its name.
+    fn branch_stands(&self, view: &View<'_>) -> Result<bool, Stop> {
+        let Some(selected) = &self.branch else {
+            return Ok(true);
+        };
+        let entry = view.get(&reference_key(self.partition, &selected.name))?;
+        let body = entry.and_then(|entry| serde_json::from_str::<ReferenceBody>(&entry.body).ok());
+        Ok(body.is_some_and(|body| body.branch == selected.id && body.revision.is_none()))
+    }
+
+    /// Its name with what is selected of it.
+    pub(crate) fn shown(&self) -> String {
+        match &self.branch {
+            Some(branch) => format!("{}$branch_{}", self.name, branch.name),
+            None => self.name.clone(),
+        }
     }
 
     /// Whether the container still stands under its name.
@@ -39,7 +94,7 @@ impl Container {
     /// Refuses unless the container still stands under its name.
     pub(crate) fn guard(&self, view: &View<'_>, subject: Subject) -> Result<(Key, Entry), Stop> {
         let standing = self.standing(view)?;
-        standing.ok_or_else(|| not_found(subject, &self.name).into())
+        standing.ok_or_else(|| not_found(subject, &self.shown()).into())
     }
 }
 
@@ -55,10 +110,10 @@ pub(crate) fn container_key(parent: PartitionId, name: &str) -> Key {
 }
 
 /// The key of a namespace nested in a database.
-pub(crate) fn nested_key(database: PartitionId, scope: &str, name: &str) -> Key {
+pub(crate) fn nested_key((partition, branch): Map, scope: &str, name: &str) -> Key {
     Key {
-        partition: database,
-        branch: BranchId::MAIN,
+        partition,
+        branch,
         scope: scope.to_owned(),
         class: Class::Container,
         name: name.to_owned(),
@@ -66,10 +121,10 @@ pub(crate) fn nested_key(database: PartitionId, scope: &str, name: &str) -> Key 
 }
 
 /// The key of a table or view.
-pub(crate) fn table_key(database: PartitionId, scope: &str, name: &str) -> Key {
+pub(crate) fn table_key((partition, branch): Map, scope: &str, name: &str) -> Key {
     Key {
-        partition: database,
-        branch: BranchId::MAIN,
+        partition,
+        branch,
         scope: scope.to_owned(),
         class: Class::Table,
         name: name.to_owned(),
@@ -77,20 +132,24 @@ pub(crate) fn table_key(database: PartitionId, scope: &str, name: &str) -> Key {
 }
 
 /// The key of the nested namespace that a scope names; `None` for the database itself.
-pub(crate) fn scope_key(database: PartitionId, scope: &str) -> Option<Key> {
+pub(crate) fn scope_key(map: Map, scope: &str) -> Option<Key> {
     if scope.is_empty() {
         return None;
     }
     let (parents, name) = scope.rsplit_once(LEVEL_SEPARATOR).unwrap_or(("", scope));
-    Some(nested_key(database, parents, name))
+    Some(nested_key(map, parents, name))
 }
 
 /// Refuses unless the nested namespace that the scope names stands.
 pub(crate) fn guard_scope(view: &View<'_>, database: &Container, scope: &str) -> Result<(), Stop> {
-    if let Some(key) = scope_key(database.partition, scope)
+    if let Some(key) = scope_key(database.map(), scope)
         && view.get(&key)?.is_none()
     {
-        let shown = format!("{}.{}", database.name, scope.replace(LEVEL_SEPARATOR, "."));
+        let shown = format!(
+            "{}.{}",
+            database.shown(),
+            scope.replace(LEVEL_SEPARATOR, ".")
+        );
         return Err(not_found(Subject::Namespace, &shown).into());
     }
     Ok(())

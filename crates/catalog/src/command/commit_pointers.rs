@@ -109,9 +109,9 @@ impl Command for CommitPointers {
     fn reads(&self) -> Vec<Read> {
         let mut reads: BTreeSet<_> = BTreeSet::new();
         for change in &self.changes {
-            let partition = change.database.partition;
-            reads.insert(table_key(partition, &change.scope, &change.name));
-            reads.extend(scope_key(partition, &change.scope));
+            let map = change.database.map();
+            reads.insert(table_key(map, &change.scope, &change.name));
+            reads.extend(scope_key(map, &change.scope));
         }
         let databases: BTreeSet<PartitionId> = self
             .changes
@@ -141,7 +141,7 @@ impl Command for CommitPointers {
         for change in &self.changes {
             change.database.guard(view, Subject::Namespace)?;
             guard_scope(view, &change.database, &change.scope)?;
-            let key = table_key(change.database.partition, &change.scope, &change.name);
+            let key = table_key(change.database.map(), &change.scope, &change.name);
             let standing = view.get(&key)?;
             let as_expected = match (&change.expected, &standing) {
                 (Expected::Absent, None) => true,

@@ -26,8 +26,8 @@ impl Command for CreateNested {
     }
 
     fn reads(&self) -> Vec<Read> {
-        let own = nested_key(self.database.partition, &self.scope, &self.name);
-        let parent = scope_key(self.database.partition, &self.scope);
+        let own = nested_key(self.database.map(), &self.scope, &self.name);
+        let parent = scope_key(self.database.map(), &self.scope);
         parent
             .into_iter()
             .chain([own])
@@ -39,7 +39,7 @@ impl Command for CreateNested {
     fn apply(&self, view: &mut View<'_>, _: &Context<'_>) -> Result<i64, Stop> {
         self.database.guard(view, Subject::Namespace)?;
         guard_scope(view, &self.database, &self.scope)?;
-        let key = nested_key(self.database.partition, &self.scope, &self.name);
+        let key = nested_key(self.database.map(), &self.scope, &self.name);
         if view.get(&key)?.is_some() {
             return Err(already_exists(Subject::Namespace, &self.name).into());
         }

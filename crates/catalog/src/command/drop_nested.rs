@@ -1,7 +1,7 @@
 //! Drops an empty namespace nested in a database.
 
 use anabranch_partition::{Command, Context, Reason, Refusal, Stop, Subject, View};
-use anabranch_store::{BranchId, Read};
+use anabranch_store::Read;
 
 use crate::name::Namespace;
 use crate::place::{Container, nested_key, no_namespace};
@@ -22,18 +22,18 @@ impl Command for DropNested {
     }
 
     fn reads(&self) -> Vec<Read> {
-        let key = nested_key(self.database.partition, &self.scope, &self.name);
+        let key = nested_key(self.database.map(), &self.scope, &self.name);
         vec![self.database.read(), Read::Point(key)]
     }
 
     fn apply(&self, view: &mut View<'_>, _: &Context<'_>) -> Result<(), Stop> {
         self.database.guard(view, Subject::Namespace)?;
-        let partition = self.database.partition;
-        let key = nested_key(partition, &self.scope, &self.name);
+        let (partition, branch) = self.database.map();
+        let key = nested_key((partition, branch), &self.scope, &self.name);
         if view.get(&key)?.is_none() {
             return Err(no_namespace(&self.namespace).into());
         }
-        let inside = view.under(partition, BranchId::MAIN, &self.namespace.scope(), 1)?;
+        let inside = view.under(partition, branch, &self.namespace.scope(), 1)?;
         if !inside.is_empty() {
             let message = format!(
                 "namespace {} is not empty; drop what is in it first",

@@ -43,7 +43,7 @@ impl Command for DropPointer {
 
     fn reads(&self) -> Vec<Read> {
         let scope = self.identifier.namespace.scope();
-        let own = table_key(self.database.partition, &scope, &self.identifier.name);
+        let own = table_key(self.database.map(), &scope, &self.identifier.name);
         vec![self.database.read(), Read::Point(own)]
     }
 
@@ -53,7 +53,7 @@ impl Command for DropPointer {
             return Err(absent());
         }
         let scope = self.identifier.namespace.scope();
-        let key = table_key(self.database.partition, &scope, &self.identifier.name);
+        let key = table_key(self.database.map(), &scope, &self.identifier.name);
         let standing = view.get(&key)?.filter(|entry| entry.kind == self.kind);
         let Some(entry) = standing else {
             return Err(absent());

@@ -349,9 +349,9 @@ impl MergeBranch {
             };
             match version {
                 Some(_) => {
-                    let parent = scope_key(target.partition, &place.0);
+                    let parent = scope_key((target.partition, target.branch), &place.0);
                     if let Some(parent) = parent
-                        && !stands(view, target, plan, &parent)?
+                        && !stands(view, plan, &parent)?
                     {
                         conflicts.push(conflict(Why::NoNamespace));
                     }
@@ -397,7 +397,7 @@ impl MergeBranch {
     }
 }
 
-fn stands(view: &View<'_>, target: &BranchRow, plan: &Plan, namespace: &Key) -> Result<bool, Stop> {
+fn stands(view: &View<'_>, plan: &Plan, namespace: &Key) -> Result<bool, Stop> {
     let place = (
         namespace.scope.clone(),
         namespace.class,
@@ -406,11 +406,7 @@ fn stands(view: &View<'_>, target: &BranchRow, plan: &Plan, namespace: &Key) -> 
     if let Some(written) = plan.writes.get(&place) {
         return Ok(written.is_some());
     }
-    let key = Key {
-        branch: target.branch,
-        ..namespace.clone()
-    };
-    Ok(view.get(&key)?.is_some())
+    Ok(view.get(namespace)?.is_some())
 }
 
 /// Whether a namespace that goes would have something in it.

@@ -28,8 +28,8 @@ impl Command for RenamePointer {
         ends.into_iter()
             .flat_map(|(database, identifier)| {
                 let scope = identifier.namespace.scope();
-                let own = table_key(database.partition, &scope, &identifier.name);
-                let parent = scope_key(database.partition, &scope);
+                let own = table_key(database.map(), &scope, &identifier.name);
+                let parent = scope_key(database.map(), &scope);
                 parent
                     .into_iter()
                     .chain([own])
@@ -46,7 +46,7 @@ impl Command for RenamePointer {
         }
         let key = |(database, identifier): &(Container, Identifier)| {
             table_key(
-                database.partition,
+                database.map(),
                 &identifier.namespace.scope(),
                 &identifier.name,
             )

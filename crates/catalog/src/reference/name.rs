@@ -1,13 +1,67 @@
 //! What may name a branch or tag, and how names of databases select one.
 
 use anabranch_partition::Refusal;
+use anabranch_store::BranchState;
 
-use super::body::MAIN;
+use super::body::{MAIN, ReferenceKind, ReferenceName, named_state};
 
 /// Characters of a name, at most.
 const LONGEST: usize = 128;
 /// What would read as a pin in a selector.
 const PIN: &str = "rev-";
+
+/// What a name of a database selects beside `main`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Selector {
+    /// A branch or tag.
+    Reference(ReferenceName),
+    /// One state, for ever: `tag_rev-REVISION`.
+    Pin(BranchState),
+}
+
+/// The plain name of a database, and what is selected of it. `main` is what is meant without a
+/// selector, so selecting it is none.
+pub(crate) fn split_selector(database: &str) -> Result<(&str, Option<Selector>), Refusal> {
+    let markers = [
+        ("$branch_", ReferenceKind::Branch),
+        ("$tag_", ReferenceKind::Tag),
+    ];
+    let found = markers.iter().filter_map(|(marker, kind)| {
+        let place = database.find(marker)?;
+        Some((place, &database[place + marker.len()..], *kind))
+    });
+    let Some((place, name, kind)) = found.min_by_key(|(place, ..)| *place) else {
+        return Ok((database, None));
+    };
+    let plain = &database[..place];
+    let refuse = |why: &str| {
+        let shown: String = database.chars().take(80).collect();
+        Err(Refusal::invalid(format!("{shown:?} {why}")))
+    };
+    if plain.is_empty() {
+        return refuse("selects a reference of no database; name the database before the `$`");
+    }
+    if let (ReferenceKind::Tag, Some(revision)) = (kind, name.strip_prefix(PIN)) {
+        return match named_state(revision) {
+            Some(state) => Ok((plain, Some(Selector::Pin(state)))),
+            None => refuse("names no revision behind `rev-`; use one that an answer gave out"),
+        };
+    }
+    if !is_reference_name(name) {
+        return refuse(
+            "selects what can't be the name of a reference: those have 1 to 128 letters, digits, \
+             `.`, `_` and `-`, and start with a letter or digit",
+        );
+    }
+    if kind == ReferenceKind::Branch && name == MAIN {
+        return Ok((plain, None));
+    }
+    let name = name.to_owned();
+    Ok((
+        plain,
+        Some(Selector::Reference(ReferenceName { kind, name })),
+    ))
+}
 
 /// Refuses what can't name a new reference.
 pub(crate) fn check_reference_name(name: &str) -> Result<(), Refusal> {
@@ -44,6 +98,45 @@ pub(crate) fn is_reference_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn selected(name: &str) -> Result<(String, Option<Selector>), Refusal> {
+        let (plain, selector) = split_selector(name)?;
+        Ok((plain.to_owned(), selector))
+    }
+
+    #[test]
+    fn selectors() {
+        let reference = |kind, name: &str| {
+            let name = name.to_owned();
+            Some(Selector::Reference(ReferenceName { kind, name }))
+        };
+        let branch = |name: &str| reference(ReferenceKind::Branch, name);
+        let tag = |name: &str| reference(ReferenceKind::Tag, name);
+        for (name, plain, selector) in [
+            ("db", "db", None),
+            ("a$b", "a$b", None),
+            ("db$branch_main", "db", None),
+            ("db$branch_x", "db", branch("x")),
+            ("db$tag_v1.0", "db", tag("v1.0")),
+            ("a$b$tag_1", "a$b", tag("1")),
+            ("db$tag_main", "db", tag("main")),
+        ] {
+            let expected = (plain.to_owned(), selector);
+            assert_eq!(selected(name).unwrap(), expected, "{name}");
+        }
+        let pin = selected("db$tag_rev-1a-ff").unwrap().1;
+        assert!(matches!(pin, Some(Selector::Pin(_))));
+        for name in [
+            "$branch_x",
+            "db$branch_",
+            "db$branch_x$tag_y",
+            "db$tag_rev-",
+            "db$tag_rev-xyz",
+            "db$branch_a b",
+        ] {
+            assert!(selected(name).is_err(), "{name}");
+        }
+    }
 
     #[test]
     fn names() {

@@ -207,10 +207,7 @@ impl Command for Write {
 }
 
 fn database() -> Container {
-    Container {
-        partition: PartitionId::new(PartitionKind::Database, 1),
-        name: "db".to_owned(),
-    }
+    Container::new(PartitionId::new(PartitionKind::Database, 1), "db")
 }
 
 fn key(branch: BranchId, name: &str) -> Key {

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use anabranch_partition::{Accepted, Command, OperationKey, RecordedOperation, Request, RunError};
-use anabranch_store::PartitionId;
+use anabranch_store::{BranchState, PartitionId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::CatalogError;
+use crate::place::Map;
+use crate::reference::body::state_name;
 use crate::service::lookup::reference_revision;
 use crate::service::{Catalog, Core};
 
@@ -136,5 +138,15 @@ pub(crate) fn changed<T, O>(value: T, accepted: &Accepted<O>) -> Changed<T> {
     Changed {
         value,
         revision: reference_revision(accepted.revision),
+    }
+}
+
+/// The same on a branch of a database.
+pub(crate) fn changed_in<T, O>(map: Map, value: T, accepted: &Accepted<O>) -> Changed<T> {
+    let (_, branch) = map;
+    let revision = accepted.revision;
+    Changed {
+        value,
+        revision: state_name(BranchState { branch, revision }),
     }
 }

@@ -1,15 +1,19 @@
 //! Pages of names. A token is the last name of the page before, so that what is created or dropped
 //! meanwhile makes no name come twice or be left out.
 
-use anabranch_partition::{Reason, Refusal, RunError, Subject};
+use anabranch_partition::{
+    Layers, Listing as LayeredListing, Merged, Reason, Refusal, RunError, Subject,
+};
 use anabranch_store::{
     Answer, BranchId, Class, Entry, Key, Kind, PartitionId, PartitionKind, PartitionState, Read,
-    Revision,
 };
 
 use crate::error::CatalogError;
 use crate::place::noun;
+use crate::reference::body::state_name;
 use crate::service::Core;
+use crate::service::lookup::reference_revision;
+use crate::service::reach::Reach;
 
 /// Names of one page, at most.
 const MAX_PAGE: u32 = 1000;
@@ -71,8 +75,8 @@ pub(crate) struct Shelved {
     pub(crate) entries: Vec<(Key, Entry)>,
     /// The token of the next page, if there is one.
     pub(crate) next: Option<String>,
-    /// The state that all entries are of.
-    pub(crate) revision: Revision,
+    /// Of a database's listing: the state that all entries are of.
+    pub(crate) revision: String,
 }
 
 impl Shelf {
@@ -94,17 +98,22 @@ impl Core {
     pub(crate) async fn list(&self, shelf: Shelf, page: &Page) -> Result<Shelved, CatalogError> {
         let limit = page.limit()?;
         let reads = [
+            Read::Branch(shelf.partition, BranchId::MAIN),
             Read::Partition(shelf.partition),
             shelf.read(page.after()?, limit),
         ];
         let mut answers = self.partitions.read(&reads).await?;
-        let (Some(Answer::Entries(mut listed)), Some(Answer::Partition(row))) =
-            (answers.pop(), answers.pop())
+        let (
+            Some(Answer::Entries(mut listed)),
+            Some(Answer::Partition(row)),
+            Some(Answer::Branch(main)),
+        ) = (answers.pop(), answers.pop(), answers.pop())
         else {
             return Err(RunError::Failed.into());
         };
         let row = row.filter(|row| row.state == PartitionState::Live);
-        let revision = row.ok_or_else(|| dropped(shelf.partition))?.last_revision;
+        let at = row.ok_or_else(|| dropped(shelf.partition))?.last_revision;
+        let revision = reference_revision(main.map(|row| row.head).unwrap_or_default());
         let mut rest = listed.len() as u32 == limit;
         if page.token.is_some() {
             let last = listed.last().filter(|_| rest);
@@ -118,7 +127,7 @@ impl Core {
         while rest {
             let after = listed.last().map(|(key, _)| key.name.clone());
             let read = [shelf.read(after, limit)];
-            let answers = self.partitions.read_at(shelf.partition, revision, &read);
+            let answers = self.partitions.read_at(shelf.partition, at, &read);
             let Some(Answer::Entries(further)) = answers.await?.pop() else {
                 return Err(RunError::Failed.into());
             };
@@ -130,6 +139,66 @@ impl Core {
             next: None,
             revision,
         })
+    }
+}
+
+impl Core {
+    /// The same at what is selected of a database; `main` if nothing is.
+    pub(crate) async fn list_at(
+        &self,
+        shelf: Shelf,
+        reach: Option<&Reach>,
+        page: &Page,
+    ) -> Result<Shelved, CatalogError> {
+        let Some((layers, state)) = reach.and_then(Reach::state) else {
+            return self.list(shelf, page).await;
+        };
+        let limit = page.limit()?;
+        let mut after = page.after()?;
+        let mut entries = Vec::new();
+        loop {
+            let listing = LayeredListing::Range {
+                scope: shelf.scope.clone(),
+                class: shelf.class,
+                kinds: shelf.kinds.clone(),
+                after,
+                limit,
+            };
+            let found = self.list_layers(&layers, listing).await?;
+            let is_full = found.len() as u32 == limit;
+            entries.extend(found);
+            let last = entries.last().filter(|_| is_full);
+            after = last.map(|(key, _): &(Key, Entry)| key.name.clone());
+            if page.token.is_some() || after.is_none() {
+                let next = after.map(|name| format!("{TOKEN_MARK}{name}"));
+                return Ok(Shelved {
+                    entries,
+                    next,
+                    revision: state_name(state),
+                });
+            }
+        }
+    }
+
+    async fn list_layers(
+        &self,
+        layers: &Layers,
+        listing: LayeredListing,
+    ) -> Result<Vec<(Key, Entry)>, CatalogError> {
+        let mut merged = Merged::new(layers, listing);
+        loop {
+            if let Some(found) = merged.result() {
+                return Ok(found);
+            }
+            let (places, reads): (Vec<usize>, Vec<Read>) = merged.wanted().into_iter().unzip();
+            let answers = self.partitions.read(&reads).await?;
+            for (place, answer) in places.into_iter().zip(answers) {
+                let Answer::Entries(entries) = answer else {
+                    return Err(RunError::Failed.into());
+                };
+                merged.supply(place, &entries);
+            }
+        }
     }
 }
 

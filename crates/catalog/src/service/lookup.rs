@@ -1,19 +1,26 @@
 //! From names to what stands under them.
 
 use anabranch_files::StorageSettings;
-use anabranch_partition::{Refusal, Subject};
-use anabranch_store::{Class, Entry, Leaf, PartitionId, Path, Resolved, Revision};
+use anabranch_partition::{Reason, Refusal, Subject};
+use anabranch_store::{
+    BranchId, BranchState, Class, Entry, Leaf, PartitionId, Path, Resolved, Revision,
+};
 
 use crate::body::{self, CatalogBody};
 use crate::error::CatalogError;
 use crate::name::{Identifier, Namespace, Warehouse};
-use crate::place::{Container, no_namespace, not_found};
+use crate::place::{Container, SelectedBranch, no_namespace, not_found};
+use crate::reference::body::state_name;
+use crate::reference::name::split_selector;
 use crate::service::Core;
+use crate::service::reach::{Located, Reach};
 
-/// What the header `Anabranch-Revision` says of `main` at a revision: the reference's id and the
-/// time of its own last change, in lower-case hexadecimal.
+/// What the header `Anabranch-Revision` says of `main` at a revision.
 pub fn reference_revision(revision: Revision) -> String {
-    format!("{:x}-{:x}", anabranch_store::BranchId::MAIN.0, revision.0)
+    state_name(BranchState {
+        branch: BranchId::MAIN,
+        revision,
+    })
 }
 
 /// A catalog found by name.
@@ -30,7 +37,25 @@ pub(crate) struct FoundCatalog {
 pub(crate) struct FoundDatabase {
     pub(crate) container: Container,
     pub(crate) entry: Entry,
-    pub(crate) last_revision: Revision,
+    /// The state that was found.
+    pub(crate) state: BranchState,
+    /// What it was found at, if that never changes.
+    read_only: Option<Refusal>,
+}
+
+impl FoundDatabase {
+    /// Refuses if it was found at a tag or a pin.
+    pub(crate) fn writable(self) -> Result<FoundDatabase, Refusal> {
+        match self.read_only {
+            Some(refusal) => Err(refusal),
+            None => Ok(self),
+        }
+    }
+
+    /// What the header `Anabranch-Revision` says.
+    pub(crate) fn revision(&self) -> String {
+        state_name(self.state)
+    }
 }
 
 /// The path of a warehouse, and of what is looked for in it.
@@ -80,54 +105,63 @@ pub(crate) fn found_catalog(
     let settings = StorageSettings::from_properties(&body.properties)
         .map_err(|error| Refusal::invalid(error.to_string()))?;
     Ok(FoundCatalog {
-        metalake: Container {
-            partition: PartitionId(metalake.object.0),
-            name: warehouse.metalake.clone(),
-        },
-        container: Container {
-            partition: PartitionId(entry.object.0),
-            name: warehouse.catalog.clone(),
-        },
+        metalake: Container::new(PartitionId(metalake.object.0), &warehouse.metalake),
+        container: Container::new(PartitionId(entry.object.0), &warehouse.catalog),
         body,
         settings,
     })
 }
 
-/// The database of a resolved path.
+/// The database of a resolved path, at what its name selects.
 pub(crate) fn found_database(
     namespace: &Namespace,
-    resolved: &Resolved,
+    located: &Located,
 ) -> Result<FoundDatabase, CatalogError> {
-    let entry = resolved
-        .database
-        .clone()
-        .ok_or_else(|| no_namespace(namespace))?;
-    Ok(FoundDatabase {
-        container: Container {
-            partition: PartitionId(entry.object.0),
-            name: namespace.database().to_owned(),
+    let absent = || no_namespace(namespace);
+    let entry = located.resolved.database.clone().ok_or_else(absent)?;
+    let (plain, _) = split_selector(namespace.database())?;
+    let mut container = Container::new(PartitionId(entry.object.0), plain);
+    let mut read_only = None;
+    let state = match &located.reach {
+        None => BranchState {
+            branch: BranchId::MAIN,
+            revision: located.resolved.main,
         },
-        last_revision: resolved
-            .partition
-            .as_ref()
-            .map(|row| row.last_revision)
-            .unwrap_or_default(),
+        Some(Reach::Missing) => return Err(absent().into()),
+        Some(Reach::Branch { name, row }) => {
+            container.branch = Some(SelectedBranch {
+                name: name.clone(),
+                id: row.branch,
+            });
+            BranchState {
+                branch: row.branch,
+                revision: row.head,
+            }
+        }
+        Some(Reach::State { subject, state, .. }) => {
+            let message = format!(
+                "{} never changes; write to a branch, such as {plain}, instead",
+                namespace.database()
+            );
+            read_only = Some(Refusal::new(Reason::ReadOnly(*subject), message));
+            *state
+        }
+    };
+    Ok(FoundDatabase {
+        container,
         entry,
+        state,
+        read_only,
     })
 }
 
 impl Core {
-    pub(crate) async fn resolve_one(&self, path: Path) -> Result<Resolved, CatalogError> {
-        let resolved = self.partitions.resolve(&[path]).await?;
-        Ok(resolved.into_iter().next().unwrap_or_default())
-    }
-
     pub(crate) async fn catalog(
         &self,
         warehouse: &Warehouse,
     ) -> Result<FoundCatalog, CatalogError> {
-        let resolved = self.resolve_one(path(warehouse, None, None)).await?;
-        found_catalog(warehouse, &resolved)
+        let located = self.locate_one(path(warehouse, None, None)).await?;
+        found_catalog(warehouse, &located.resolved)
     }
 
     /// The catalog, the database and, for a nested namespace, its entry.
@@ -135,17 +169,18 @@ impl Core {
         &self,
         warehouse: &Warehouse,
         namespace: &Namespace,
-    ) -> Result<(FoundCatalog, FoundDatabase, Entry), CatalogError> {
-        let resolved = self
-            .resolve_one(namespace_path(warehouse, namespace))
+    ) -> Result<(FoundCatalog, FoundDatabase, Located, Entry), CatalogError> {
+        let located = self
+            .locate_one(namespace_path(warehouse, namespace))
             .await?;
-        let catalog = found_catalog(warehouse, &resolved)?;
-        let database = found_database(namespace, &resolved)?;
+        let catalog = found_catalog(warehouse, &located.resolved)?;
+        let database = found_database(namespace, &located)?;
         let entry = if namespace.is_database() {
             database.entry.clone()
         } else {
-            resolved.leaf.ok_or_else(|| no_namespace(namespace))?
+            let leaf = located.resolved.leaf.clone();
+            leaf.ok_or_else(|| no_namespace(namespace))?
         };
-        Ok((catalog, database, entry))
+        Ok((catalog, database, located, entry))
     }
 }

@@ -14,6 +14,7 @@ mod namespaces;
 mod pointers;
 mod prepare;
 mod purge;
+mod reach;
 mod references;
 mod sweep;
 mod tables;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_partition::Subject;
+use anabranch_partition::{Refusal, Subject};
 use anabranch_store::{Class, Kind, ObjectId, PartitionId, PartitionKind};
 
 use crate::body::{self, NamespaceBody, Properties};
@@ -13,11 +13,10 @@ use crate::error::CatalogError;
 use crate::name::{Namespace, Warehouse};
 use crate::place::{container_key, nested_key};
 use crate::properties;
-use crate::service::caller::{Caller, Changed, changed};
+use crate::reference::name::split_selector;
+use crate::service::caller::{Caller, Changed, changed, changed_in};
 use crate::service::listing::{Listing, Page, Shelf};
-use crate::service::lookup::{
-    FoundDatabase, found_catalog, found_database, namespace_path, reference_revision,
-};
+use crate::service::lookup::{FoundDatabase, found_catalog, found_database, namespace_path};
 use crate::service::{Catalog, location};
 
 /// A namespace as it stands.
@@ -51,14 +50,17 @@ impl Catalog {
                 revision: None,
             });
         };
-        let (_, database, _) = self.core.namespace(warehouse, parent).await?;
+        let (_, database, located, _) = self.core.namespace(warehouse, parent).await?;
         let shelf = container_shelf(database.container.partition, parent.scope());
-        let shelved = self.core.list(shelf, page).await?;
+        let shelved = self
+            .core
+            .list_at(shelf, located.reach.as_ref(), page)
+            .await?;
         let entries = shelved.entries.iter();
         Ok(Listing {
             items: entries.map(|(key, _)| parent.child(&key.name)).collect(),
             next: shelved.next,
-            revision: Some(reference_revision(shelved.revision)),
+            revision: Some(shelved.revision),
         })
     }
 
@@ -68,12 +70,12 @@ impl Catalog {
         warehouse: &Warehouse,
         namespace: &Namespace,
     ) -> Result<NamespaceInfo, CatalogError> {
-        let (_, database, entry) = self.core.namespace(warehouse, namespace).await?;
+        let (_, database, _, entry) = self.core.namespace(warehouse, namespace).await?;
         let body: NamespaceBody = body::read(&entry)?;
         Ok(NamespaceInfo {
             namespace: namespace.clone(),
             properties: body.properties,
-            revision: reference_revision(database.last_revision),
+            revision: database.revision(),
         })
     }
 
@@ -105,11 +107,9 @@ impl Catalog {
         namespace: &Namespace,
         properties: &Properties,
     ) -> Result<Changed<i64>, CatalogError> {
-        let resolved = self
-            .core
-            .resolve_one(namespace_path(warehouse, namespace))
-            .await?;
-        let catalog = found_catalog(warehouse, &resolved)?;
+        let path = namespace_path(warehouse, namespace);
+        let located = self.core.locate_one(path).await?;
+        let catalog = found_catalog(warehouse, &located.resolved)?;
         properties::check(properties)?;
         if let Some(text) = properties.get(location::LOCATION_PROPERTY) {
             location::allowed(&catalog.body, "properties.location", text)?;
@@ -119,7 +119,7 @@ impl Catalog {
         });
         let accepted = if let Some((scope, name)) = namespace.nested_place() {
             let parent = namespace.parent().unwrap_or_else(|| namespace.clone());
-            let database = found_database(&parent, &resolved)?;
+            let database = found_database(&parent, &located)?.writable()?;
             let command = CreateNested {
                 scope,
                 name: name.to_owned(),
@@ -128,8 +128,11 @@ impl Catalog {
                 database: database.container.clone(),
             };
             let partitions = vec![database.container.partition];
-            self.core.run(caller, partitions, command).await?
+            let map = database.container.map();
+            let accepted = self.core.run(caller, partitions, command).await?;
+            return Ok(changed_in(map, accepted.outcome, &accepted));
         } else {
+            refuse_selector(namespace, "created")?;
             let command = CreateContainer {
                 parent: Some((catalog.container.clone(), Subject::Catalog)),
                 kind: Kind::Namespace,
@@ -160,24 +163,25 @@ impl Catalog {
         warehouse: &Warehouse,
         namespace: &Namespace,
     ) -> Result<Changed<()>, CatalogError> {
-        let resolved = self
-            .core
-            .resolve_one(namespace_path(warehouse, namespace))
-            .await?;
-        let catalog = found_catalog(warehouse, &resolved)?;
-        let database = found_database(namespace, &resolved)?;
+        let path = namespace_path(warehouse, namespace);
+        let located = self.core.locate_one(path).await?;
+        let catalog = found_catalog(warehouse, &located.resolved)?;
+        let database = found_database(namespace, &located)?.writable()?;
         let accepted = match namespace.nested_place() {
             Some((scope, name)) => {
                 let partitions = vec![database.container.partition];
+                let map = database.container.map();
                 let command = DropNested {
                     namespace: namespace.clone(),
                     scope,
                     name: name.to_owned(),
                     database: database.container,
                 };
-                self.core.run(caller, partitions, command).await?
+                let accepted = self.core.run(caller, partitions, command).await?;
+                return Ok(changed_in(map, (), &accepted));
             }
             None => {
+                refuse_selector(namespace, "dropped")?;
                 let parent = catalog.container.partition;
                 let partitions = vec![parent, database.container.partition];
                 let command = DropContainer {
@@ -213,21 +217,35 @@ impl Catalog {
         removals: Vec<String>,
         updates: Properties,
     ) -> Result<Changed<PropertiesChanged>, CatalogError> {
-        let resolved = self
-            .core
-            .resolve_one(namespace_path(warehouse, namespace))
-            .await?;
-        let catalog = found_catalog(warehouse, &resolved)?;
+        let path = namespace_path(warehouse, namespace);
+        let located = self.core.locate_one(path).await?;
+        let catalog = found_catalog(warehouse, &located.resolved)?;
         properties::check(&updates)?;
         if let Some(text) = updates.get(location::LOCATION_PROPERTY) {
             location::allowed(&catalog.body, "updates.location", text)?;
         }
-        let database = found_database(namespace, &resolved)?;
+        let database = found_database(namespace, &located)?.writable()?;
+        if namespace.is_database() {
+            refuse_selector(namespace, "altered")?;
+        }
         let command = set_properties(namespace, catalog.container, database, removals, updates);
         let partitions = vec![command.holder.partition];
+        let map = command.holder.map();
         let mut accepted = self.core.run(caller, partitions, command).await?;
         let outcome = std::mem::take(&mut accepted.outcome);
-        Ok(changed(outcome, &accepted))
+        Ok(changed_in(map, outcome, &accepted))
+    }
+}
+
+/// A database is one thing on all its branches.
+fn refuse_selector(namespace: &Namespace, what: &str) -> Result<(), Refusal> {
+    let name = namespace.database();
+    match split_selector(name)? {
+        (_, None) => Ok(()),
+        (plain, Some(_)) => Err(Refusal::invalid(format!(
+            "{name} names a reference of database {plain}, and a database is {what} without one; \
+             branches and tags are made and deleted by /v1/catalogs/…/databases/{plain}/trees"
+        ))),
     }
 }
 
@@ -240,7 +258,7 @@ fn set_properties(
 ) -> SetProperties {
     let (holder, holder_subject, key) = match namespace.nested_place() {
         Some((scope, name)) => {
-            let key = nested_key(database.container.partition, &scope, name);
+            let key = nested_key(database.container.map(), &scope, name);
             (database.container, Subject::Namespace, key)
         }
         None => {

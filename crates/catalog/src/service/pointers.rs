@@ -4,18 +4,19 @@ use std::sync::Arc;
 
 use anabranch_files::StorageSettings;
 use anabranch_partition::{Refusal, RunError, Subject};
-use anabranch_store::{Class, Entry, Kind, ObjectId, Resolved};
+use anabranch_store::{BranchId, Class, Entry, Kind, ObjectId};
 
 use crate::body::{self, PointerBody};
 use crate::command::{DropPointer, Published, RenamePointer};
 use crate::error::CatalogError;
 use crate::name::{Identifier, Namespace, Warehouse};
-use crate::place::not_found;
-use crate::service::caller::{Caller, Changed, changed};
+use crate::place::{Container, not_found};
+use crate::service::caller::{Caller, Changed, changed_in};
 use crate::service::document::Document;
 use crate::service::listing::{Listing, Page, Shelf};
 use crate::service::lookup::{found_catalog, found_database, reference_revision, table_path};
 use crate::service::prepare::Committed;
+use crate::service::reach::Located;
 use crate::service::{Catalog, Core};
 
 /// A table or a view.
@@ -78,13 +79,13 @@ pub(crate) fn found_pointer(
     warehouse: &Warehouse,
     identifier: &Identifier,
     kind: PointerKind,
-    resolved: &Resolved,
+    located: &Located,
 ) -> Result<Pointer, CatalogError> {
-    let catalog = found_catalog(warehouse, resolved)?;
+    let catalog = found_catalog(warehouse, &located.resolved)?;
     let absent = || not_found(kind.subject(), &identifier.to_string());
-    let database = found_database(&identifier.namespace, resolved).map_err(|_| absent())?;
-    let entry = resolved
-        .leaf
+    let database = found_database(&identifier.namespace, located).map_err(|_| absent())?;
+    let leaf = &located.resolved.leaf;
+    let entry = leaf
         .as_ref()
         .filter(|entry| entry.kind == kind.kind())
         .ok_or_else(absent)?;
@@ -93,7 +94,7 @@ pub(crate) fn found_pointer(
         kind,
         entry,
         Arc::new(catalog.settings),
-        reference_revision(database.last_revision),
+        database.revision(),
     )
 }
 
@@ -159,8 +160,8 @@ impl Core {
         identifier: &Identifier,
         kind: PointerKind,
     ) -> Result<Pointer, CatalogError> {
-        let resolved = self.resolve_one(table_path(warehouse, identifier)).await?;
-        found_pointer(warehouse, identifier, kind, &resolved)
+        let located = self.locate_one(table_path(warehouse, identifier)).await?;
+        found_pointer(warehouse, identifier, kind, &located)
     }
 }
 
@@ -190,14 +191,17 @@ impl Catalog {
         kind: PointerKind,
         page: &Page,
     ) -> Result<Listing<Identifier>, CatalogError> {
-        let (_, database, _) = self.core.namespace(warehouse, namespace).await?;
+        let (_, database, located, _) = self.core.namespace(warehouse, namespace).await?;
         let shelf = Shelf {
             partition: database.container.partition,
             scope: namespace.scope(),
             class: Class::Table,
             kinds: vec![kind.kind()],
         };
-        let shelved = self.core.list(shelf, page).await?;
+        let shelved = self
+            .core
+            .list_at(shelf, located.reach.as_ref(), page)
+            .await?;
         let identifiers = shelved.entries.into_iter().map(|(key, _)| Identifier {
             namespace: namespace.clone(),
             name: key.name,
@@ -205,7 +209,7 @@ impl Catalog {
         Ok(Listing {
             items: identifiers.collect(),
             next: shelved.next,
-            revision: Some(reference_revision(shelved.revision)),
+            revision: Some(shelved.revision),
         })
     }
 
@@ -277,22 +281,26 @@ impl Catalog {
         purge: bool,
     ) -> Result<Changed<PointerBody>, CatalogError> {
         let core = &self.core;
-        let resolved = core.resolve_one(table_path(warehouse, identifier)).await?;
-        let catalog = found_catalog(warehouse, &resolved)?;
+        let located = core.locate_one(table_path(warehouse, identifier)).await?;
+        let catalog = found_catalog(warehouse, &located.resolved)?;
         let absent = |_| not_found(kind.subject(), &identifier.to_string());
-        let database = found_database(&identifier.namespace, &resolved).map_err(absent)?;
+        let database = found_database(&identifier.namespace, &located).map_err(absent)?;
+        let database = database.writable()?;
+        let map = database.container.map();
         let retention = core.limits.history_retention.as_micros();
         let command = DropPointer {
             kind: kind.kind(),
             subject: kind.subject(),
             database: database.container.clone(),
             identifier: identifier.clone(),
-            purge: purge.then(|| i64::try_from(retention).unwrap_or(i64::MAX)),
+            // What is dropped on a branch may stand on others: its files are left to `gc`.
+            purge: (purge && map.1 == BranchId::MAIN)
+                .then(|| i64::try_from(retention).unwrap_or(i64::MAX)),
             catalog: catalog.container,
         };
         let partitions = vec![database.container.partition];
         let accepted = core.run(caller, partitions, command).await?;
-        Ok(changed(accepted.outcome.clone(), &accepted))
+        Ok(changed_in(map, accepted.outcome.clone(), &accepted))
     }
 
     /// Renames a table or view, also into another namespace of the same warehouse.
@@ -317,15 +325,18 @@ impl Catalog {
         to: &Identifier,
     ) -> Result<Changed<()>, CatalogError> {
         let core = &self.core;
-        let paths = [table_path(warehouse, from), table_path(warehouse, to)];
-        let resolved = core.partitions.resolve(&paths).await?;
-        let [source, target] = resolved.as_slice() else {
+        let paths = vec![table_path(warehouse, from), table_path(warehouse, to)];
+        let located = core.locate(paths).await?;
+        let [source, target] = located.as_slice() else {
             return Err(Refusal::invalid("a rename has a source and a destination").into());
         };
-        found_catalog(warehouse, source)?;
+        found_catalog(warehouse, &source.resolved)?;
         let absent = |_| not_found(kind.subject(), &from.to_string());
         let source = found_database(&from.namespace, source).map_err(absent)?;
-        let target = found_database(&to.namespace, target)?;
+        let source = source.writable()?;
+        let target = found_database(&to.namespace, target)?.writable()?;
+        check_same_reference(&source.container, &target.container)?;
+        let map = target.container.map();
         let partitions = vec![source.container.partition, target.container.partition];
         let command = RenamePointer {
             kind: kind.kind(),
@@ -334,6 +345,20 @@ impl Catalog {
             to: (target.container, to.clone()),
         };
         let accepted = core.run(caller, partitions, command).await?;
-        Ok(changed((), &accepted))
+        Ok(changed_in(map, (), &accepted))
     }
+}
+
+/// A table is carried from one branch to another by a merge, never by a rename; from one database
+/// to another only on `main`.
+fn check_same_reference(source: &Container, target: &Container) -> Result<(), Refusal> {
+    if source.map() == target.map() || (source.branch.is_none() && target.branch.is_none()) {
+        return Ok(());
+    }
+    Err(Refusal::invalid(format!(
+        "a rename stays on one branch of one database, and leads from {} to {}; merge the branch \
+         to bring its tables to another one",
+        source.shown(),
+        target.shown()
+    )))
 }

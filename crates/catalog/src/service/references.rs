@@ -12,7 +12,7 @@ use crate::name::{Namespace, Warehouse};
 use crate::place::{Container, not_found};
 use crate::reference::body::{MAIN, ReferenceBody, ReferenceKind, ReferenceName, named_state};
 use crate::reference::find::{Found, ReferenceInfo};
-use crate::reference::name::check_reference_name;
+use crate::reference::name::{check_reference_name, split_selector};
 use crate::reference::plan::Modes;
 use crate::service::caller::{Caller, Changed};
 use crate::service::listing::{Listing, Page, Shelf};
@@ -256,7 +256,14 @@ impl Core {
         database: &str,
     ) -> Result<Container, CatalogError> {
         let namespace = Namespace::new(vec![database.to_owned()])?;
-        let (_, found, _) = self.namespace(warehouse, &namespace).await?;
+        if let (plain, Some(_)) = split_selector(database)? {
+            let message = format!(
+                "{database} selects a reference; name the database alone, {plain}, and the \
+                 reference where it is asked for"
+            );
+            return Err(Refusal::invalid(message).into());
+        }
+        let (_, found, ..) = self.namespace(warehouse, &namespace).await?;
         Ok(found.container)
     }
 

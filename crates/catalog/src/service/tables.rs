@@ -18,7 +18,6 @@ use crate::place::not_found;
 use crate::service::caller::{Caller, Changed};
 use crate::service::committer::NamedEdit;
 use crate::service::document::{Content, Document};
-use crate::service::lookup::reference_revision;
 use crate::service::pointers::PointerKind;
 use crate::service::prepare::{Committed, Edit, TableChange};
 use crate::service::target::Target;
@@ -88,7 +87,7 @@ impl Catalog {
         let document = Document::of(bytes, Content::Table(Arc::new(metadata)));
         Ok(Changed {
             value: (Arc::new(document), Arc::new(settings)),
-            revision: reference_revision(target.revision),
+            revision: target.revision,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use anabranch_files::StorageSettings;
 use anabranch_partition::Refusal;
-use anabranch_store::{Revision, StoreTime};
+use anabranch_store::StoreTime;
 use uuid::Uuid;
 
 use crate::body::{self, NamespaceBody, Properties};
@@ -18,8 +18,8 @@ use crate::service::{Core, location};
 pub(crate) struct Target {
     pub(crate) catalog: FoundCatalog,
     pub(crate) namespace: Properties,
-    /// Of the database's last change.
-    pub(crate) revision: Revision,
+    /// What the header `Anabranch-Revision` says.
+    pub(crate) revision: String,
     /// The store's time when this was read.
     pub(crate) now: StoreTime,
     /// Whether something stands under the name.
@@ -48,19 +48,21 @@ impl Core {
         identifier: &Identifier,
     ) -> Result<Target, CatalogError> {
         let namespace = &identifier.namespace;
-        let paths = [
+        let paths = vec![
             namespace_path(warehouse, namespace),
             table_path(warehouse, identifier),
         ];
-        let mut resolved = self.partitions.resolve(&paths).await?;
-        let leaf = resolved.pop().and_then(|table| table.leaf);
-        let place = resolved.pop().unwrap_or_default();
-        let catalog = found_catalog(warehouse, &place)?;
-        let database = found_database(namespace, &place)?;
+        let mut located = self.locate(paths).await?;
+        let leaf = located.pop().and_then(|table| table.resolved.leaf);
+        let place = located.pop().unwrap_or_default();
+        let catalog = found_catalog(warehouse, &place.resolved)?;
+        let database = found_database(namespace, &place)?.writable()?;
+        let revision = database.revision();
         let entry = if namespace.is_database() {
             database.entry
         } else {
-            place.leaf.ok_or_else(|| no_namespace(namespace))?
+            let leaf = place.resolved.leaf;
+            leaf.ok_or_else(|| no_namespace(namespace))?
         };
         let body: NamespaceBody = body::read(&entry)?;
         let taken = leaf.map(|entry| {
@@ -69,8 +71,8 @@ impl Core {
         Ok(Target {
             catalog,
             namespace: body.properties,
-            revision: database.last_revision,
-            now: place.now,
+            revision,
+            now: place.resolved.now,
             taken,
         })
     }

@@ -295,14 +295,9 @@ impl Catalog {
             database: None,
             leaf: None,
         };
-        let resolved = self.core.resolve_one(path).await?;
-        let entry = resolved
-            .metalake
-            .ok_or_else(|| not_found(Subject::Metalake, name))?;
-        Ok(Container {
-            partition: PartitionId(entry.object.0),
-            name: name.to_owned(),
-        })
+        let metalake = self.core.locate_one(path).await?.resolved.metalake;
+        let entry = metalake.ok_or_else(|| not_found(Subject::Metalake, name))?;
+        Ok(Container::new(PartitionId(entry.object.0), name))
     }
 }
 

@@ -22,18 +22,20 @@ use crate::service::creation::Creation;
 use crate::service::lookup::{FoundCatalog, found_catalog, found_database, table_path};
 use crate::service::pointers::PointerKind;
 use crate::service::prepare::{Edit, Ground, NewFile, Prepared, Standing, derived_keys, prepare};
+use crate::service::reach::Located;
 
 /// What a job's names resolved to.
 pub(super) struct Ready {
     pub(super) job: Job,
     pub(super) catalog: FoundCatalog,
-    pub(super) resolved: Vec<Resolved>,
+    pub(super) located: Vec<Located>,
 }
 
 impl Ready {
     /// The store's time when the names were resolved.
     pub(super) fn now(&self) -> StoreTime {
-        self.resolved.first().map(|one| one.now).unwrap_or_default()
+        let first = self.located.first();
+        first.map(|one| one.resolved.now).unwrap_or_default()
     }
 }
 
@@ -102,24 +104,24 @@ impl Committer {
         if paths.is_empty() {
             return Vec::new();
         }
-        let mut resolved = match self.core.partitions.resolve(&paths).await {
-            Ok(resolved) => resolved.into_iter(),
+        let mut located = match self.core.locate(paths).await {
+            Ok(located) => located.into_iter(),
             Err(error) => {
                 for job in jobs {
-                    reply(job, Err(error.clone().into()));
+                    reply(job, Err(error.clone()));
                 }
                 return Vec::new();
             }
         };
         let mut ready = Vec::with_capacity(jobs.len());
         for job in jobs {
-            let own: Vec<Resolved> = resolved.by_ref().take(job.edits.len()).collect();
+            let own: Vec<Located> = located.by_ref().take(job.edits.len()).collect();
             let first = own.first().cloned().unwrap_or_default();
-            match found_catalog(&job.warehouse, &first) {
+            match found_catalog(&job.warehouse, &first.resolved) {
                 Ok(catalog) => ready.push(Ready {
                     job,
                     catalog,
-                    resolved: own,
+                    located: own,
                 }),
                 Err(error) => match error.refusal().cloned() {
                     Some(refusal) => {
@@ -166,8 +168,8 @@ impl Committer {
     async fn load_standing(&self, ready: &[Ready], chain: &mut Chain) {
         let mut wanted: HashMap<Identifier, (&FoundCatalog, &Resolved)> = HashMap::new();
         for one in ready {
-            for (edit, resolved) in one.job.edits.iter().zip(&one.resolved) {
-                wanted.insert(edit.identifier.clone(), (&one.catalog, resolved));
+            for (edit, located) in one.job.edits.iter().zip(&one.located) {
+                wanted.insert(edit.identifier.clone(), (&one.catalog, &located.resolved));
             }
         }
         let loads: Vec<BoxFuture<'_, _>> = wanted
@@ -225,12 +227,18 @@ fn plan_job(ready: &Ready, chain: &mut Chain) -> Result<(Vec<Prepared>, Vec<Stri
     let mut prepared = Vec::with_capacity(ready.job.edits.len());
     let mut derived = Vec::new();
     let mut refused = None;
-    for (edit, resolved) in ready.job.edits.iter().zip(&ready.resolved) {
+    for (edit, located) in ready.job.edits.iter().zip(&ready.located) {
         let identifier = &edit.identifier;
         let standing = chain.standing(identifier).map_err(Failure::Failed)?;
         derived.extend(derived_keys(&edit.edit, standing));
-        let database = match found_database(&identifier.namespace, resolved) {
-            Ok(database) => database,
+        let database = match found_database(&identifier.namespace, located) {
+            Ok(database) => match database.writable() {
+                Ok(database) => database,
+                Err(refusal) => {
+                    refused.get_or_insert(refusal);
+                    continue;
+                }
+            },
             Err(_) => {
                 let refusal = if edit.edit.is_creation() {
                     no_namespace(&identifier.namespace)
@@ -244,7 +252,7 @@ fn plan_job(ready: &Ready, chain: &mut Chain) -> Result<(Vec<Prepared>, Vec<Stri
         let ground = Ground {
             catalog: &ready.catalog.body,
             database: &database.container,
-            now_ms: resolved.now.millis(),
+            now_ms: located.resolved.now.millis(),
             object: ObjectId::new(rand::random()),
             file: Uuid::now_v7(),
         };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_partition::{Accepted, Reason, RecordedAnswer, Refusal, RunError};
+use anabranch_store::BranchState;
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use futures::stream::{self, StreamExt};
@@ -12,7 +13,7 @@ use super::{Committer, FILES_AT_ONCE, FILES_OF_ONE_AT_ONCE, Job, NamedEdit, repl
 use crate::body::PointerBody;
 use crate::command::{CommitPointers, Published};
 use crate::error::CatalogError;
-use crate::service::lookup::reference_revision;
+use crate::reference::body::state_name;
 use crate::service::pointers::Pointer;
 use crate::service::prepare::Committed;
 
@@ -176,7 +177,10 @@ impl Committer {
                     metadata_location: after.pointer.metadata_location,
                     location: after.pointer.location,
                     settings: settings.clone(),
-                    revision: reference_revision(accepted.revision),
+                    revision: state_name(BranchState {
+                        branch: prepared.change.database.map().1,
+                        revision: accepted.revision,
+                    }),
                 },
                 document: after.document,
             });
