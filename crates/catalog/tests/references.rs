@@ -1,0 +1,351 @@
+//! Branches and tags through the service: what is written where, and what each reference shows.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anabranch_catalog::reference::{Mode, Modes, Outcome, ReferenceKind, ReferenceName};
+use anabranch_catalog::{
+    CatalogError, Changed, Merged, NewMerge, NewReference, Page, PointerKind, SourceReference,
+};
+use anabranch_partition::{Reason, Subject};
+use anabranch_store::Store;
+
+use support::{Server, append, caller, namespace, new_table, reason, table};
+
+on_every_engine![
+    a_branch_is_written_and_main_shows_nothing_of_it,
+    a_merge_brings_all_tables_at_once,
+    a_tag_shows_what_it_froze,
+    what_never_changes_is_not_written,
+    a_missing_reference_is_not_main,
+    two_writers_of_one_branch_admit_one,
+    nested_namespaces_are_made_and_dropped_on_a_branch,
+    expected_revisions_are_checked,
+];
+
+fn reference(kind: ReferenceKind, name: &str) -> ReferenceName {
+    ReferenceName {
+        kind,
+        name: name.to_owned(),
+    }
+}
+
+fn source(kind: ReferenceKind, name: &str) -> SourceReference {
+    SourceReference {
+        name: reference(kind, name),
+        revision: None,
+    }
+}
+
+const BRANCH: ReferenceKind = ReferenceKind::Branch;
+const TAG: ReferenceKind = ReferenceKind::Tag;
+
+impl Server {
+    async fn make(
+        &self,
+        kind: ReferenceKind,
+        name: &str,
+        from: &str,
+    ) -> Result<String, CatalogError> {
+        let new = NewReference {
+            name: reference(kind, name),
+            source: source(BRANCH, from),
+            expected: None,
+        };
+        let who = caller();
+        let made = self.catalog.create_reference(&who, &self.lake, "db", &new);
+        made.await.map(|made| made.revision)
+    }
+
+    fn merge_of(&self, from: SourceReference, target: &str) -> NewMerge {
+        NewMerge {
+            target: target.to_owned(),
+            source: from,
+            expected: None,
+            modes: Modes::default(),
+            dry_run: false,
+        }
+    }
+
+    async fn merge(&self, new: &NewMerge) -> Result<Changed<Merged>, CatalogError> {
+        self.catalog.merge(&caller(), &self.lake, "db", new).await
+    }
+
+    async fn create_at(&self, database: &str, name: &str) -> Result<(), CatalogError> {
+        let new = new_table(table(&[database], name));
+        let created = self.catalog.create_table(&caller(), &self.lake, new).await;
+        created.map(|_| ())
+    }
+
+    async fn append_at(
+        &self,
+        database: &str,
+        name: &str,
+        snapshot: i64,
+        parent: Option<i64>,
+    ) -> Result<(), CatalogError> {
+        let mut change = append(name, snapshot, parent, snapshot);
+        change.identifier = table(&[database], name);
+        self.commit(&caller(), change).await.map(|_| ())
+    }
+
+    async fn tables_at(&self, database: &str) -> Result<Vec<String>, CatalogError> {
+        let (namespace, page) = (namespace(&[database]), Page::default());
+        let kind = PointerKind::Table;
+        let listed = self
+            .catalog
+            .list_pointers(&self.lake, &namespace, kind, &page);
+        let listed = listed.await?.items.into_iter();
+        Ok(listed.map(|one| one.name).collect())
+    }
+
+    async fn drop_at(&self, levels: &[&str], name: &str) -> Result<(), CatalogError> {
+        let (who, at) = (caller(), table(levels, name));
+        let kind = PointerKind::Table;
+        let dropped = self.catalog.drop_pointer(&who, &self.lake, &at, kind, true);
+        dropped.await.map(|_| ())
+    }
+
+    async fn delete(&self, name: &str, kind: Option<ReferenceKind>) -> Result<(), CatalogError> {
+        let who = caller();
+        let catalog = &self.catalog;
+        let deleted = catalog.delete_reference(&who, &self.lake, "db", name, kind, None);
+        deleted.await.map(|_| ())
+    }
+
+    async fn snapshots_at(&self, database: &str, name: &str) -> Result<Vec<i64>, CatalogError> {
+        let at = table(&[database], name);
+        let pointer = self
+            .catalog
+            .pointer(&self.lake, &at, PointerKind::Table)
+            .await?;
+        let document = self.catalog.document(&pointer).await?;
+        let metadata = document.table().unwrap();
+        Ok(metadata.snapshots().map(|one| one.snapshot_id()).collect())
+    }
+}
+
+async fn begin(store: &Arc<dyn Store>, folder: &Path) -> Server {
+    let server = Server::over(store, folder);
+    server.begin().await;
+    server.create_at("db", "t").await.unwrap();
+    server.append_at("db", "t", 1, None).await.unwrap();
+    server
+}
+
+async fn a_branch_is_written_and_main_shows_nothing_of_it(store: Arc<dyn Store>, folder: &Path) {
+    let server = begin(&store, folder).await;
+    server.make(BRANCH, "x", "main").await.unwrap();
+    assert_eq!(server.snapshots_at("db$branch_x", "t").await.unwrap(), [1]);
+    server
+        .append_at("db$branch_x", "t", 2, Some(1))
+        .await
+        .unwrap();
+    server.create_at("db$branch_x", "u").await.unwrap();
+    server.append_at("db", "t", 3, Some(1)).await.unwrap();
+    assert_eq!(
+        server.snapshots_at("db$branch_x", "t").await.unwrap(),
+        [1, 2]
+    );
+    assert_eq!(server.snapshots_at("db", "t").await.unwrap(), [1, 3]);
+    assert_eq!(server.tables_at("db$branch_x").await.unwrap(), ["t", "u"]);
+    assert_eq!(server.tables_at("db$branch_main").await.unwrap(), ["t"]);
+    let kind = PointerKind::Table;
+    let (from, to) = (table(&["db$branch_x"], "t"), table(&["db$branch_x"], "v"));
+    let who = caller();
+    let renamed = server
+        .catalog
+        .rename_pointer(&who, &server.lake, kind, &from, &to);
+    renamed.await.unwrap();
+    server.drop_at(&["db$branch_x"], "u").await.unwrap();
+    assert_eq!(server.tables_at("db$branch_x").await.unwrap(), ["v"]);
+    assert_eq!(server.tables_at("db").await.unwrap(), ["t"]);
+    server.healthy().await;
+}
+
+async fn a_merge_brings_all_tables_at_once(store: Arc<dyn Store>, folder: &Path) {
+    let server = begin(&store, folder).await;
+    server.make(BRANCH, "x", "main").await.unwrap();
+    server
+        .append_at("db$branch_x", "t", 2, Some(1))
+        .await
+        .unwrap();
+    server.create_at("db$branch_x", "u").await.unwrap();
+    let before = server.tables_at("db").await.unwrap();
+    let mut merge = server.merge_of(source(BRANCH, "x"), "main");
+    merge.dry_run = true;
+    let planned = server.merge(&merge).await.unwrap().value;
+    assert_eq!(server.tables_at("db").await.unwrap(), before);
+    merge.dry_run = false;
+    let merged = server.merge(&merge).await.unwrap().value;
+    assert!(merged.fast_forward);
+    assert_eq!(merged.tables, planned.tables);
+    assert!(
+        merged
+            .tables
+            .iter()
+            .all(|one| one.outcome == Outcome::Taken)
+    );
+    assert_eq!(server.snapshots_at("db", "t").await.unwrap(), [1, 2]);
+    assert_eq!(server.tables_at("db").await.unwrap(), ["t", "u"]);
+    let again = server.merge(&merge).await.unwrap();
+    assert_eq!(again.value.tables, []);
+    assert_eq!(again.revision, merged.revision);
+    // Both go on by themselves; a change on both sides needs a mode.
+    server
+        .append_at("db$branch_x", "t", 3, Some(2))
+        .await
+        .unwrap();
+    server.append_at("db", "t", 4, Some(2)).await.unwrap();
+    let refused = server.merge(&merge).await;
+    assert_eq!(reason(&refused), Some(Reason::Conflict));
+    assert_eq!(server.snapshots_at("db", "t").await.unwrap(), [1, 2, 4]);
+    merge.modes.default = Mode::Force;
+    server.merge(&merge).await.unwrap();
+    assert_eq!(server.snapshots_at("db", "t").await.unwrap(), [1, 2, 3]);
+    server.append_at("db", "t", 5, Some(3)).await.unwrap();
+    assert_eq!(
+        server.snapshots_at("db$branch_x", "t").await.unwrap(),
+        [1, 2, 3]
+    );
+    server.healthy().await;
+}
+
+async fn a_tag_shows_what_it_froze(store: Arc<dyn Store>, folder: &Path) {
+    let server = begin(&store, folder).await;
+    let revision = server.make(TAG, "v1.0", "main").await.unwrap();
+    server.append_at("db", "t", 2, Some(1)).await.unwrap();
+    server.create_at("db", "u").await.unwrap();
+    server.drop_table("t", false).await.unwrap();
+    for at in ["db$tag_v1.0".to_owned(), format!("db$tag_rev-{revision}")] {
+        assert_eq!(server.tables_at(&at).await.unwrap(), ["t"], "{at}");
+        assert_eq!(server.snapshots_at(&at, "t").await.unwrap(), [1], "{at}");
+    }
+    assert_eq!(server.tables_at("db").await.unwrap(), ["u"]);
+    server.healthy().await;
+}
+
+async fn what_never_changes_is_not_written(store: Arc<dyn Store>, folder: &Path) {
+    let server = begin(&store, folder).await;
+    let revision = server.make(TAG, "v1", "main").await.unwrap();
+    let read_only = Some(Reason::ReadOnly(Subject::Tag));
+    for at in ["db$tag_v1".to_owned(), format!("db$tag_rev-{revision}")] {
+        let at = at.as_str();
+        assert_eq!(reason(&server.create_at(at, "u").await), read_only);
+        assert_eq!(
+            reason(&server.append_at(at, "t", 2, Some(1)).await),
+            read_only
+        );
+        assert_eq!(reason(&server.drop_at(&[at], "t").await), read_only);
+        assert_eq!(reason(&server.namespace(&[at, "in"]).await), read_only);
+    }
+    let target = server
+        .merge(&server.merge_of(source(BRANCH, "main"), "v1"))
+        .await;
+    assert_eq!(reason(&target), Some(Reason::Conflict));
+    server.healthy().await;
+}
+
+async fn a_missing_reference_is_not_main(store: Arc<dyn Store>, folder: &Path) {
+    let server = begin(&store, folder).await;
+    server.make(TAG, "v1", "main").await.unwrap();
+    for at in ["db$branch_x", "db$tag_x", "db$branch_v1", "db$tag_rev-7b-1"] {
+        let absent = Some(Reason::NotFound(Subject::Table));
+        assert_eq!(reason(&server.snapshots_at(at, "t").await), absent, "{at}");
+        let absent = Some(Reason::NotFound(Subject::Namespace));
+        assert_eq!(reason(&server.tables_at(at).await), absent, "{at}");
+        assert_eq!(reason(&server.create_at(at, "u").await), absent, "{at}");
+    }
+    for at in ["db$branch_", "db$tag_rev-zz", "db$branch_x$tag_y"] {
+        let invalid = Some(Reason::InvalidInput);
+        assert_eq!(reason(&server.tables_at(at).await), invalid, "{at}");
+    }
+    let on_database = server.namespace(&["db$branch_new"]).await;
+    assert_eq!(reason(&on_database), Some(Reason::InvalidInput));
+}
+
+async fn two_writers_of_one_branch_admit_one(store: Arc<dyn Store>, folder: &Path) {
+    let a = begin(&store, folder).await;
+    let b = Server::over(&store, folder);
+    a.make(BRANCH, "x", "main").await.unwrap();
+    let (one, other) = tokio::join!(
+        a.append_at("db$branch_x", "t", 2, Some(1)),
+        b.append_at("db$branch_x", "t", 3, Some(1)),
+    );
+    let failed = [&one, &other].into_iter().filter(|end| end.is_err());
+    assert_eq!(failed.count(), 1, "{one:?} {other:?}");
+    a.healthy().await;
+}
+
+async fn nested_namespaces_are_made_and_dropped_on_a_branch(store: Arc<dyn Store>, folder: &Path) {
+    let server = begin(&store, folder).await;
+    server.namespace(&["db", "in"]).await.unwrap();
+    server.create_in(&["db", "in"], "n").await.unwrap();
+    server.make(BRANCH, "x", "main").await.unwrap();
+    let inside = ["db$branch_x", "in"];
+    let not_empty = server.drop_namespace(&inside).await;
+    assert_eq!(
+        reason(&not_empty),
+        Some(Reason::NotEmpty(Subject::Namespace))
+    );
+    server.drop_at(&inside, "n").await.unwrap();
+    server.drop_namespace(&inside).await.unwrap();
+    server.namespace(&["db$branch_x", "new"]).await.unwrap();
+    server
+        .create_in(&["db$branch_x", "new"], "m")
+        .await
+        .unwrap();
+    let merged = server
+        .merge(&server.merge_of(source(BRANCH, "x"), "main"))
+        .await;
+    let tables = merged.unwrap().value.tables.into_iter();
+    let taken: Vec<String> = tables.map(|one| one.table).collect();
+    assert_eq!(taken, ["in", "new", "in.n", "new.m"]);
+    assert_eq!(server.tables_at("db").await.unwrap(), ["t"]);
+    let absent = server.drop_namespace(&["db", "in"]).await;
+    assert_eq!(reason(&absent), Some(Reason::NotFound(Subject::Namespace)));
+    server.healthy().await;
+}
+
+async fn expected_revisions_are_checked(store: Arc<dyn Store>, folder: &Path) {
+    let server = begin(&store, folder).await;
+    let first = server.make(BRANCH, "x", "main").await.unwrap();
+    server
+        .append_at("db$branch_x", "t", 2, Some(1))
+        .await
+        .unwrap();
+    let reviewed = server
+        .catalog
+        .reference(&server.lake, "db", "x")
+        .await
+        .unwrap()
+        .revision;
+    assert_ne!(first, reviewed);
+    server
+        .append_at("db$branch_x", "t", 3, Some(2))
+        .await
+        .unwrap();
+    let target = server
+        .catalog
+        .reference(&server.lake, "db", "main")
+        .await
+        .unwrap();
+    let mut merge = server.merge_of(source(BRANCH, "x"), "main");
+    merge.source.revision = Some(reviewed);
+    merge.expected = Some("0-1".to_owned());
+    let stale = server.merge(&merge).await;
+    assert_eq!(reason(&stale), Some(Reason::Conflict));
+    assert!(stale.unwrap_err().to_string().contains(&target.revision));
+    merge.expected = Some(target.revision);
+    server.merge(&merge).await.unwrap();
+    // Exactly what was reviewed, though the branch has moved.
+    assert_eq!(server.snapshots_at("db", "t").await.unwrap(), [1, 2]);
+    let deleted = server.delete("x", Some(TAG)).await;
+    assert_eq!(reason(&deleted), Some(Reason::Conflict));
+    let main = server.delete("main", None).await;
+    assert_eq!(reason(&main), Some(Reason::Conflict));
+    server.healthy().await;
+}
