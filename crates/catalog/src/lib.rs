@@ -32,6 +32,6 @@ pub use error::CatalogError;
 pub use name::{DEFAULT_METALAKE, Identifier, Namespace, Warehouse};
 pub use service::{
     Caller, Catalog, CatalogInfo, Changed, Committed, Content, Document, JobReport, Limits,
-    Listing, MergeAnswer, NamespaceInfo, NewCatalog, NewMerge, NewReference, NewTable, NewView,
-    Page, Pointer, PointerKind, SourceReference, TableChange, Unregistered, reference_revision,
+    Listing, NamespaceInfo, NewCatalog, NewMerge, NewReference, NewTable, NewView, Page, Pointer,
+    PointerKind, SourceReference, TableChange, Unregistered, reference_revision,
 };

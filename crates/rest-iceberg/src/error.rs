@@ -143,6 +143,7 @@ impl From<Refusal> for Problem {
             Reason::NotEmpty(_) => (StatusCode::CONFLICT, "NamespaceNotEmptyException"),
             Reason::Conflict => (StatusCode::CONFLICT, "CommitFailedException"),
             Reason::KeyReused => (StatusCode::UNPROCESSABLE_ENTITY, UNPROCESSABLE),
+            Reason::ReadOnly(_) => (StatusCode::FORBIDDEN, "ForbiddenException"),
             Reason::Gone => (StatusCode::GONE, "NoSuchRevisionException"),
         };
         Problem::new(status, kind, refusal.message)
@@ -155,6 +156,7 @@ fn no_such(subject: Subject) -> &'static str {
         Subject::Namespace => "NoSuchNamespaceException",
         Subject::Table => "NoSuchTableException",
         Subject::View => "NoSuchViewException",
+        Subject::Branch | Subject::Tag => "NoSuchReferenceException",
     }
 }
 

@@ -72,6 +72,7 @@ impl From<&Refusal> for ApiError {
             Reason::NotEmpty(_) => ("ILLEGAL_STATE", StatusCode::CONFLICT),
             Reason::Conflict => ("CONFLICT", StatusCode::CONFLICT),
             Reason::KeyReused => ("KEY_REUSED", StatusCode::UNPROCESSABLE_ENTITY),
+            Reason::ReadOnly(_) => ("READ_ONLY_REFERENCE", StatusCode::FORBIDDEN),
             Reason::Gone => ("GONE", StatusCode::GONE),
         };
         ApiError {

@@ -16,6 +16,7 @@ mod openapi;
 mod operations;
 mod page;
 mod probes;
+mod trees;
 mod whereabouts;
 
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use std::sync::Arc;
 use anabranch_catalog::{Caller, Catalog};
 use anabranch_http::RequestContext;
 use axum::Router;
-use axum::routing::get;
+use axum::routing::{get, post};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -61,6 +62,18 @@ pub fn router(native: Native) -> Router {
             get(catalogs::show)
                 .patch(catalogs::change)
                 .delete(catalogs::drop_catalog),
+        )
+        .route(
+            "/v1/catalogs/{catalog}/databases/{database}/trees",
+            get(trees::list).post(trees::create),
+        )
+        .route(
+            "/v1/catalogs/{catalog}/databases/{database}/trees/{name}",
+            get(trees::show).patch(trees::change).delete(trees::delete),
+        )
+        .route(
+            "/v1/catalogs/{catalog}/databases/{database}/trees/{name}/merge",
+            post(trees::merge),
         )
         .route(
             "/v1/changes",

@@ -14,7 +14,9 @@ use crate::place::{Container, not_found, scope_key};
 use crate::reference::body::{
     MergeBody, ReferenceKind, ReferenceName, merge_key, reference_key, state_name,
 };
-use crate::reference::find::{chosen_state, find, find_of_kind, oldest_name, past_of, unreadable};
+use crate::reference::find::{
+    ReferenceInfo, chosen_state, find, find_of_kind, oldest_name, past_of, unreadable,
+};
 use crate::reference::past::Past;
 use crate::reference::plan::{
     Conflict, Modes, Outcome, Place, Plan, Standing, States, TwoModes, Version, Why, plan, written,
@@ -39,6 +41,8 @@ pub(crate) struct MergeBranch {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Merged {
+    /// The target afterwards.
+    pub reference: ReferenceInfo,
     /// The state that the target shows afterwards.
     pub revision: String,
     /// The states that both sides were compared with: the best common ancestors.
@@ -97,6 +101,7 @@ impl Command for MergeBranch {
         let pasts = sides.pasts(view)?;
         if pasts.1.includes(merged_state) {
             return Ok(Merged {
+                reference: target.info(),
                 revision: state_name(target.state()),
                 bases: vec![state_name(merged_state)],
                 fast_forward: false,
@@ -113,6 +118,7 @@ impl Command for MergeBranch {
         let fast_forward = is_whole && pasts.0.includes(oldest_name(&target.row, target.row.head));
         let base_states: Vec<BranchState> = bases.iter().map(|(_, state, _)| *state).collect();
         let mut merged = Merged {
+            reference: target.info(),
             revision: state_name(target.state()),
             bases: base_states.iter().map(|state| state_name(*state)).collect(),
             fast_forward,
@@ -146,6 +152,7 @@ impl Command for MergeBranch {
             branch: target.row.branch,
             revision: context.revision,
         });
+        merged.reference.revision = merged.revision.clone();
         Ok(merged)
     }
 }

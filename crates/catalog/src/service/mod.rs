@@ -36,7 +36,7 @@ pub use lookup::reference_revision;
 pub use namespaces::NamespaceInfo;
 pub use pointers::{Pointer, PointerKind, Unregistered};
 pub use prepare::{Committed, TableChange};
-pub use references::{MergeAnswer, NewMerge, NewReference, SourceReference};
+pub use references::{NewMerge, NewReference, SourceReference};
 pub use tables::NewTable;
 pub use views::NewView;
 pub use warehouses::{CatalogInfo, NewCatalog};

@@ -53,15 +53,6 @@ pub struct NewMerge {
     pub dry_run: bool,
 }
 
-/// What a merge was answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MergeAnswer {
-    /// The target afterwards.
-    pub reference: ReferenceInfo,
-    /// What became of its tables.
-    pub merged: Merged,
-}
-
 impl SourceReference {
     fn state(&self) -> Result<Option<BranchState>, Refusal> {
         let named = |revision: &String| {
