@@ -6,7 +6,7 @@
 //! too, but for `tx.read`.
 
 /// The names of all calls that have points.
-pub const CALLS: [&str; 20] = [
+pub const CALLS: [&str; 21] = [
     "begin",
     "resolve",
     "read",
@@ -17,6 +17,7 @@ pub const CALLS: [&str; 20] = [
     "prune",
     "expire_operations",
     "history_page",
+    "current_page",
     "lease_task",
     "finish_task",
     "postpone_task",

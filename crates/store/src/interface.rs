@@ -96,6 +96,15 @@ pub trait Store: Send + Sync + 'static {
         limit: u32,
     ) -> Result<Vec<(Key, crate::Entry, Revision)>, StoreError>;
 
+    /// What stands on all branches of a partition, one page behind the given key: with
+    /// [`Store::history_page`], everything that can be read.
+    async fn current_page(
+        &self,
+        partition: PartitionId,
+        after: Option<Key>,
+        limit: u32,
+    ) -> Result<Vec<(Key, crate::Entry)>, StoreError>;
+
     /// Leases one due task of the given kinds for `lease_micros` by the store's clock; a task
     /// whose lease ran out counts as due. Nobody else gets it meanwhile.
     async fn lease_task(

@@ -1,7 +1,7 @@
 //! Drops a metalake, a catalog or a first-level database.
 
 use anabranch_partition::{Command, Context, Reason, Refusal, Stop, Subject, View};
-use anabranch_store::{BranchId, PartitionId, Read};
+use anabranch_store::{BranchId, Class, PartitionId, Read};
 
 use crate::place::{Container, container_key, noun};
 
@@ -67,13 +67,26 @@ impl DropContainer {
             if entries.is_empty() {
                 return Ok(());
             }
-            if !self.cascade {
-                return Err(self.not_empty());
-            }
             for (key, _) in entries {
+                match key.class {
+                    // What was merged into `main` is no content of its own.
+                    Class::Merge => {}
+                    Class::Reference if !self.cascade => return Err(self.has_references()),
+                    _ if !self.cascade => return Err(self.not_empty()),
+                    _ => {}
+                }
                 view.remove(key)?;
             }
         }
+    }
+
+    fn has_references(&self) -> Stop {
+        let message = format!(
+            "{} {} has branches or tags; delete them first",
+            noun(self.subject),
+            self.container.name
+        );
+        Stop::Refuse(Refusal::new(Reason::NotEmpty(self.subject), message))
     }
 
     fn not_empty(&self) -> Stop {

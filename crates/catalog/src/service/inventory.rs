@@ -1,9 +1,7 @@
 //! Everything that the store still points at, for jobs that delete files.
 
 use anabranch_partition::RunError;
-use anabranch_store::{
-    Answer, BranchId, Class, Entry, Key, Kind, ObjectId, PartitionId, PartitionKind, Read,
-};
+use anabranch_store::{Class, Entry, Key, Kind, ObjectId, PartitionId, PartitionKind};
 
 use crate::body::PointerBody;
 use crate::error::CatalogError;
@@ -36,31 +34,21 @@ impl Core {
             .collect())
     }
 
-    /// The pointers of one partition that stand.
+    /// The pointers of one partition that stand, on whichever branch.
     pub(crate) async fn standing_pointers(
         &self,
         partition: PartitionId,
     ) -> Result<Vec<Held>, CatalogError> {
+        let store = self.partitions.store();
         let mut held = Vec::new();
         let mut after = None;
         loop {
-            let read = Read::Under {
-                partition,
-                branch: BranchId::MAIN,
-                scope: String::new(),
-                after,
-                limit: PAGE,
-            };
-            let Some(Answer::Entries(entries)) = self.partitions.read(&[read]).await?.pop() else {
-                return Ok(held);
-            };
-            let full = entries.len() == PAGE as usize;
-            after = entries
-                .last()
-                .map(|(key, _)| (key.scope.clone(), key.class, key.name.clone()));
+            let page = store.current_page(partition, after, PAGE).await;
+            let page = page.map_err(|error| RunError::from_store(&error))?;
+            let full = page.len() == PAGE as usize;
+            after = page.last().map(|(key, _)| key.clone());
             held.extend(
-                entries
-                    .into_iter()
+                page.into_iter()
                     .filter_map(|(key, entry)| pointer(&key, &entry, true)),
             );
             if !full {

@@ -292,6 +292,15 @@ impl Store for BuggyStore {
         self.inner.history_page(partition, after, limit).await
     }
 
+    async fn current_page(
+        &self,
+        partition: PartitionId,
+        after: Option<Key>,
+        limit: u32,
+    ) -> Result<Vec<(Key, Entry)>, StoreError> {
+        self.inner.current_page(partition, after, limit).await
+    }
+
     async fn lease_task(
         &self,
         kinds: &[&str],

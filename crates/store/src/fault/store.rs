@@ -176,6 +176,20 @@ impl Store for FaultStore {
         )
     }
 
+    async fn current_page(
+        &self,
+        partition: PartitionId,
+        after: Option<Key>,
+        limit: u32,
+    ) -> Result<Vec<(Key, Entry)>, StoreError> {
+        call!(
+            self.faults,
+            "current_page",
+            connection_lost,
+            self.inner.current_page(partition, after, limit)
+        )
+    }
+
     async fn lease_task(
         &self,
         kinds: &[&str],

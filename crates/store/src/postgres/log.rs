@@ -210,6 +210,32 @@ pub(super) fn history_page(
     )
 }
 
+pub(super) fn current_page(
+    partition: PartitionId,
+    after: Option<Key>,
+    limit: u32,
+) -> Statement<'static> {
+    static PAGE: LazyLock<String> = LazyLock::new(|| {
+        format!(
+            "SELECT {KEY}, {ENTRY} FROM current WHERE partition = $1 \
+             AND (branch, scope, class, name) > ($2, $3, $4, $5) \
+             ORDER BY branch, scope, class, name LIMIT $6"
+        )
+    });
+    let (branch, scope, class, name) = match after {
+        Some(key) => (key.branch.0, key.scope, key.class as i16, key.name),
+        None => (i64::MIN, String::new(), 0, String::new()),
+    };
+    Statement::new(
+        &**PAGE,
+        values![partition.0, branch, scope, class, name, i64::from(limit)],
+    )
+}
+
+pub(super) fn standing_version(row: &Row) -> Result<(Key, Entry), StoreError> {
+    Ok((rows::key(row, 0)?, rows::entry(row, 5)?))
+}
+
 pub(super) fn ended_version(row: &Row) -> Result<(Key, Entry, Revision), StoreError> {
     Ok((
         rows::key(row, 0)?,

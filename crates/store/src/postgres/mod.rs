@@ -180,6 +180,17 @@ impl Store for PostgresStore {
         rows.iter().map(log::ended_version).collect()
     }
 
+    async fn current_page(
+        &self,
+        partition: PartitionId,
+        after: Option<Key>,
+        limit: u32,
+    ) -> Result<Vec<(Key, Entry)>, StoreError> {
+        let page = log::current_page(partition, after, limit);
+        let rows = self.look(page).await?;
+        rows.iter().map(log::standing_version).collect()
+    }
+
     async fn lease_task(
         &self,
         kinds: &[&str],

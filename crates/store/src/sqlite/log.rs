@@ -186,3 +186,32 @@ pub(super) fn history_page(
         |row| Ok((row.key(0)?, row.entry(5)?, Revision(row.int(10)?))),
     )
 }
+
+pub(super) fn current_page(
+    db: Db<'_>,
+    partition: PartitionId,
+    after: Option<&Key>,
+    limit: u32,
+) -> Result<Vec<(Key, Entry)>, StoreError> {
+    static PAGE: LazyLock<String> = LazyLock::new(|| {
+        format!(
+            "SELECT {KEY}, {ENTRY} FROM current INDEXED BY sqlite_autoindex_current_1 \
+             WHERE partition = ?1 AND (branch, scope, class, name) > (?2, ?3, ?4, ?5) \
+             ORDER BY branch, scope, class, name LIMIT ?6"
+        )
+    });
+    let (branch, scope, class, name) = match after {
+        Some(key) => (
+            key.branch.0,
+            key.scope.as_str(),
+            key.class as i64,
+            key.name.as_str(),
+        ),
+        None => (i64::MIN, "", 0, ""),
+    };
+    db.query(
+        &PAGE,
+        params![partition.0, branch, scope, class, name, limit],
+        |row| Ok((row.key(0)?, row.entry(5)?)),
+    )
+}

@@ -210,6 +210,16 @@ impl Store for SqliteStore {
         self.readers.snapshot(read).await
     }
 
+    async fn current_page(
+        &self,
+        partition: PartitionId,
+        after: Option<Key>,
+        limit: u32,
+    ) -> Result<Vec<(Key, Entry)>, StoreError> {
+        let read = move |db: rows::Db<'_>| log::current_page(db, partition, after.as_ref(), limit);
+        self.readers.snapshot(read).await
+    }
+
     async fn lease_task(
         &self,
         kinds: &[&str],
