@@ -1,9 +1,9 @@
 //! Versioned databases: branches, tags, and merges.
 //!
-//! - [`past`]: which states are part of which others, and what two have in common.
-//! - [`plan`]: what a merge makes of the target's map.
-//! - [`name`]: what may name a reference.
-//! - [`body`]: what is stored of references and merges; [`find`]: what stands, as commands see it.
+//! - `past`: which states are part of which others, and what two have in common.
+//! - `plan`: what a merge makes of the target's map.
+//! - `name`: what may name a reference.
+//! - `body`: what is stored of references and merges; `find`: what stands, as commands see it.
 
 pub(crate) mod body;
 pub(crate) mod find;
