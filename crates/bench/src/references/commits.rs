@@ -52,10 +52,13 @@ pub(super) async fn measure(
     }
     let [main, one, ten] = rates;
     let rates = &mut reports.ratios;
-    let what = format!("{CALLERS} callers: rate on one branch against main");
+    let what = format!("rate on one branch against main");
     rates.at_least(&what, BAR, &ratios(&one, &main));
-    let what = format!("{CALLERS} callers: rate on {BRANCHES} branches against main");
+    let what = format!("rate on {BRANCHES} branches against main");
     rates.at_least(&what, BAR, &ratios(&ten, &main));
+    rates.table.note(format!(
+        "rate: commits/s of {CALLERS} callers on tables of their own"
+    ));
     rates.rates(&[
         ("main", &main),
         ("one branch", &one),

@@ -42,7 +42,7 @@ pub(super) async fn measure(
             }
         }
         for (of, counts) in [("statements", counted.0), ("rows", counted.1)] {
-            let what = format!("create a {what}: {of}");
+            let what = format!("create {what}: {of}");
             reports.counts.row(std::iter::once(what).chain(counts));
         }
         let mut times: [Vec<f64>; 3] = Default::default();
@@ -57,7 +57,7 @@ pub(super) async fn measure(
         }
         let [few, some, many] = times;
         for (size, times) in [(scale.sizes[1], some), (scale.sizes[2], many)] {
-            let what = format!("create a {what}: {size} tables against {}", scale.sizes[0]);
+            let what = format!("create {what}: {size} against {}", scale.sizes[0]);
             reports.ratios.at_most(&what, BAR, &ratios(&times, &few));
         }
     }

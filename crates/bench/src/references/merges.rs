@@ -66,14 +66,14 @@ pub(super) async fn measure(
         }
         let [some, many] = &times[place];
         let what = format!(
-            "merge {changed}: among {} tables against {}",
+            "merge {changed}: {} against {}",
             scale.sizes[2], scale.sizes[1]
         );
         reports.ratios.at_most(&what, BAR, &ratios(many, some));
     }
     for (place, changed) in scale.changed.iter().enumerate().skip(1) {
         let before = scale.changed[place - 1];
-        let what = format!("merge {changed} against {before}, among {}", scale.sizes[2]);
+        let what = format!("merge {changed} against {before}");
         let growth = ratios(&times[place][1], &times[place - 1][1]);
         reports.ratios.at_most(&what, GROWTH, &growth);
     }
