@@ -52,8 +52,7 @@ pub(super) async fn measure(
     }
     let [main, one, ten] = rates;
     let rates = &mut reports.ratios;
-    let what = format!("rate on one branch against main");
-    rates.at_least(&what, BAR, &ratios(&one, &main));
+    rates.at_least("rate on one branch against main", BAR, &ratios(&one, &main));
     let what = format!("rate on {BRANCHES} branches against main");
     rates.at_least(&what, BAR, &ratios(&ten, &main));
     rates.table.note(format!(

@@ -8,7 +8,7 @@ use anabranch_store::{
 
 use crate::body;
 use crate::error::CatalogError;
-use crate::reference::body::{ReferenceBody, ReferenceKind, state_name};
+use crate::reference::body::{ReferenceBody, ReferenceKind, ReferenceName, state_name};
 use crate::reference::find::subject;
 use crate::reference::name::{Selector, split_selector};
 use crate::service::Core;
@@ -118,84 +118,107 @@ impl Core {
             return Ok(());
         };
         let database = PartitionId(database.object.0);
-        let Some(reach) = self
-            .selected(database, &selected.selector, reference)
-            .await?
-        else {
-            return Ok(());
-        };
-        if let (Some((layers, _)), Some(leaf)) = (reach.state(), &selected.leaf) {
-            located.resolved.leaf = self.shown(&layers, leaf).await?;
-        }
-        located.reach = Some(reach);
-        Ok(())
-    }
-
-    async fn selected(
-        &self,
-        database: PartitionId,
-        selector: &Selector,
-        reference: Option<Entry>,
-    ) -> Result<Option<Reach>, CatalogError> {
-        let (name, state) = match selector {
-            Selector::Pin(state) => (None, *state),
+        let leaf = selected.leaf.as_ref();
+        let found = match &selected.selector {
+            Selector::Pin(state) => self.at_pin(database, *state, leaf).await?,
             Selector::Reference(name) => {
                 let wanted = match name.kind {
                     ReferenceKind::Branch => Kind::Branch,
                     ReferenceKind::Tag => Kind::Tag,
                 };
-                let Some(entry) = reference.filter(|entry| entry.kind == wanted) else {
-                    return Ok(None);
-                };
-                let body: ReferenceBody = body::read(&entry)?;
-                let state = BranchState {
-                    branch: body.branch,
-                    revision: body.revision.unwrap_or_default(),
-                };
-                (Some(name), state)
+                match reference.filter(|entry| entry.kind == wanted) {
+                    Some(entry) => self.at_reference(database, name, &entry, leaf).await?,
+                    None => None,
+                }
             }
         };
+        if let Some((reach, shown)) = found {
+            located.resolved.leaf = shown;
+            located.reach = Some(reach);
+        }
+        Ok(())
+    }
+
+    /// What a reference selects, and what it shows under a name: one read, of one snapshot.
+    async fn at_reference(
+        &self,
+        database: PartitionId,
+        name: &ReferenceName,
+        entry: &Entry,
+        leaf: Option<&Leaf>,
+    ) -> Result<Option<(Reach, Option<Entry>)>, CatalogError> {
+        let body: ReferenceBody = body::read(entry)?;
+        let layers = body.layers(database);
+        let points = leaf.map(|leaf| layers.point(&leaf.scope, leaf.class, &leaf.name));
+        let mut reads = vec![Read::Branch(database, body.branch)];
+        reads.extend(points.into_iter().flatten());
+        let mut answers = self.partitions.read(&reads).await?.into_iter();
+        let Some(Answer::Branch(Some(row))) = answers.next() else {
+            return Ok(None);
+        };
+        let reach = match body.revision {
+            None => Reach::Branch {
+                name: name.name.clone(),
+                row,
+            },
+            Some(revision) => Reach::State {
+                subject: subject(name.kind),
+                row,
+                state: BranchState {
+                    branch: body.branch,
+                    revision,
+                },
+            },
+        };
+        Ok(Some((reach, decided(answers))))
+    }
+
+    async fn at_pin(
+        &self,
+        database: PartitionId,
+        state: BranchState,
+        leaf: Option<&Leaf>,
+    ) -> Result<Option<(Reach, Option<Entry>)>, CatalogError> {
         let reads = [
             Read::Branch(database, state.branch),
             Read::Pinned(database, state),
         ];
         let mut answers = self.partitions.read(&reads).await?.into_iter();
-        let (Some(Answer::Branch(row)), Some(Answer::Pinned(pinned))) =
+        let (Some(Answer::Branch(Some(row))), Some(Answer::Pinned(pinned))) =
             (answers.next(), answers.next())
         else {
             return Ok(None);
         };
-        let Some(row) = row else {
+        if state.revision > row.head {
             return Ok(None);
-        };
-        match name {
-            Some(name) if name.kind == ReferenceKind::Branch => Ok(Some(Reach::Branch {
-                name: name.name.clone(),
-                row,
-            })),
-            Some(name) => Ok(Some(Reach::State {
-                subject: subject(name.kind),
-                row,
-                state,
-            })),
-            None if state.revision > row.head => Ok(None),
-            None if !pinned && state.revision < row.floor => Err(gone(state).into()),
-            None => Ok(Some(Reach::State {
-                subject: Subject::Tag,
-                row,
-                state,
-            })),
         }
+        if !pinned && state.revision < row.floor {
+            return Err(gone(state).into());
+        }
+        let shown = match leaf {
+            Some(leaf) => self.shown(&Layers::at(&row, state.revision), leaf).await?,
+            None => None,
+        };
+        let reach = Reach::State {
+            subject: Subject::Tag,
+            row,
+            state,
+        };
+        Ok(Some((reach, shown)))
     }
 
     async fn shown(&self, layers: &Layers, leaf: &Leaf) -> Result<Option<Entry>, CatalogError> {
         let reads = layers.point(&leaf.scope, leaf.class, &leaf.name);
         let answers = self.partitions.read(&reads).await?;
-        Ok(decide(answers.into_iter().map(|answer| match answer {
-            Answer::Entry(entry) => entry,
-            _ => None,
-        })))
+        Ok(decided(answers))
     }
+}
+
+fn decided(answers: impl IntoIterator<Item = Answer>) -> Option<Entry> {
+    decide(answers.into_iter().map(|answer| match answer {
+        Answer::Entry(entry) => entry,
+        _ => None,
+    }))
 }
 
 fn gone(state: BranchState) -> Refusal {
