@@ -16,8 +16,8 @@ use clap::ValueEnum;
 
 use crate::database::{self, Database};
 use crate::failure::Failure;
-use crate::numbers::median;
-use crate::table::{Output, Table, number, progress, verdict};
+use crate::report::{Report, ratios};
+use crate::table::{Output, Table, progress};
 use crate::{machine, server};
 
 use self::ours::Ours;
@@ -47,7 +47,7 @@ fn body(number: u64) -> String {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Engine {
+pub enum Engine {
     Sqlite,
     Postgres,
     PostgresOptimistic,
@@ -107,10 +107,10 @@ pub async fn run(options: &Options, output: Output) -> Result<(), Failure> {
 }
 
 /// Commits per second.
-type Rate = f64;
+pub type Rate = f64;
 
 /// Runs callers that each commit to a table of their own until the time is up.
-async fn drive(
+pub async fn drive(
     callers: usize,
     turn: Duration,
     commit: impl AsyncFn(usize) -> Result<(), Failure>,
@@ -132,61 +132,8 @@ async fn drive(
     Ok(done as f64 / started.elapsed().as_secs_f64())
 }
 
-/// One row: what, the bar, what was measured.
-struct Report {
-    table: Table,
-}
-
-const COLUMNS: &[&str] = &["what", "bar", "measured", "lowest", "highest", ""];
-
-impl Report {
-    fn new(engine: &str) -> Report {
-        let title = format!("core on {engine}: ratios, and counts per commit");
-        Report {
-            table: Table::new(title, COLUMNS),
-        }
-    }
-
-    fn at_least(&mut self, what: &str, bar: f64, ratios: &[f64]) {
-        let measured = median(ratios.iter().copied());
-        self.ratio(what, format!("≥ {bar}"), measured >= bar, ratios);
-    }
-
-    fn at_most(&mut self, what: &str, bar: f64, ratios: &[f64]) {
-        let measured = median(ratios.iter().copied());
-        self.ratio(what, format!("≤ {bar}"), measured <= bar, ratios);
-    }
-
-    fn ratio(&mut self, what: &str, bar: String, is_met: bool, ratios: &[f64]) {
-        let lowest = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-        let highest = ratios.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        self.table.row([
-            what.to_owned(),
-            bar,
-            number(median(ratios.iter().copied())),
-            number(lowest),
-            number(highest),
-            verdict(is_met),
-        ]);
-    }
-
-    fn rates(&mut self, rates: &[(&str, &[f64])]) {
-        let rate =
-            |(who, rates): &(&str, &[f64])| format!("{who} {:.0}", median(rates.iter().copied()));
-        let all: Vec<String> = rates.iter().map(rate).collect();
-        self.table.note("commits/s of this run:");
-        for few in all.chunks(3) {
-            self.table.note(format!("  {}", few.join(", ")));
-        }
-    }
-}
-
-fn ratios(upper: &[f64], lower: &[f64]) -> Vec<f64> {
-    upper
-        .iter()
-        .zip(lower)
-        .map(|(upper, lower)| upper / lower)
-        .collect()
+fn title(engine: &str) -> String {
+    format!("core on {engine}: ratios, and counts per commit")
 }
 
 async fn sqlite(options: &Options) -> Result<Table, Failure> {
@@ -211,7 +158,7 @@ async fn sqlite(options: &Options) -> Result<Table, Failure> {
         alone.push(ours.commit_for(1, options.turn() / 2).await?);
         plain_alone.push(plain.commit_for(1, options.turn() / 2).await?);
     }
-    let mut report = Report::new("sqlite, synchronous = FULL");
+    let mut report = Report::new(title("sqlite, synchronous = FULL"));
     // The plain way is fastest with a single caller: there is one writer, and nobody to wait for.
     let best: Vec<f64> = serial
         .iter()
@@ -255,11 +202,7 @@ async fn postgres_on(
     plain: &Database,
     mode: &str,
 ) -> Result<Table, Failure> {
-    let with_mode = |url: &str| {
-        let mark = if url.contains('?') { '&' } else { '?' };
-        format!("{url}{mark}mode={mode}")
-    };
-    let store_url = with_mode(&ours.url());
+    let store_url = ours.url_in_mode(mode);
     let ours = Ours::new(database::open(&store_url, CONNECTIONS).await?).await?;
     drop(database::open(&plain.url(), 1).await?);
     let plain = PlainPostgres::open(&plain.url(), CALLERS).await?;
@@ -292,7 +235,7 @@ async fn postgres_on(
                 .await?,
         );
     }
-    let mut report = Report::new(&format!("postgres, {mode}"));
+    let mut report = Report::new(title(&format!("postgres, {mode}")));
     report.at_least(
         "32 callers: rate against serial",
         8.0,

@@ -39,6 +39,13 @@ impl Database {
         format!("{}/{}{query}", &base[..end], self.name)
     }
 
+    /// The URL of a store in it that locks in this mode.
+    pub fn url_in_mode(&self, mode: &str) -> String {
+        let url = self.url();
+        let mark = if url.contains('?') { '&' } else { '?' };
+        format!("{url}{mark}mode={mode}")
+    }
+
     pub async fn remove(self) -> Result<(), Failure> {
         let client = connect(&self.server).await?;
         let drop = format!("DROP DATABASE {} WITH (FORCE)", self.name);

@@ -11,6 +11,9 @@ pub enum Failure {
     /// A command of the core.
     #[error("a command: {0}")]
     Run(#[from] anabranch_partition::RunError),
+    /// The catalog service.
+    #[error("the catalog: {0}")]
+    Catalog(#[from] anabranch_catalog::CatalogError),
     /// Plain SQL on PostgreSQL.
     #[error("PostgreSQL: {0}")]
     Postgres(#[from] tokio_postgres::Error),

@@ -2,16 +2,14 @@
 //! table with many snapshots costs when it isn't loaded in full. Two servers on two stores take
 //! turns.
 
-mod fill;
-
 use std::time::{Duration, Instant};
 
 use http::HeaderValue;
 use tempfile::TempDir;
 
-use self::fill::Fill;
 use crate::database::Database;
 use crate::failure::Failure;
+use crate::fill::{self, Fill};
 use crate::http::{Client, Target, appends, new_namespace, new_table, set_property};
 use crate::numbers::median;
 use crate::server::{Binary, Server};
@@ -111,7 +109,8 @@ impl Side {
             store: store.clone().unwrap_or(embedded),
             namespace: NAMESPACE,
             template: PROBE,
-            size,
+            tables: size,
+            namespaces: size,
         }
         .run()
         .await?;

@@ -6,16 +6,20 @@
 //! anabranch-bench http    load on any Iceberg REST server, or on two of them in turns
 //! anabranch-bench flat    one of many tables against one of few
 //! anabranch-bench rest    memory and start of the program
+//! anabranch-bench references  branches, tags and merges against the same without them
 //! ```
 
 mod core;
 mod database;
 mod failure;
+mod fill;
 mod flat;
 mod http;
 mod machine;
 mod numbers;
 mod process;
+mod references;
+mod report;
 mod rest;
 mod server;
 mod table;
@@ -48,6 +52,8 @@ enum What {
     Flat(flat::Options),
     /// Memory at rest and after load, and the time until the program is ready.
     Rest(rest::Options),
+    /// Branches, tags and merges among many tables against few, and against `main` only.
+    References(references::Options),
 }
 
 #[tokio::main]
@@ -59,6 +65,7 @@ async fn main() -> ExitCode {
         What::Http(options) => http::run(options, output).await,
         What::Flat(options) => flat::run(options, output).await,
         What::Rest(options) => rest::run(options, output).await,
+        What::References(options) => references::run(options, output).await,
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

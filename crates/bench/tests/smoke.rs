@@ -59,6 +59,23 @@ fn core_prints_json() {
 }
 
 #[test]
+fn references_run_on_sqlite() {
+    let text = bench(&["references", "--quick"]);
+    for what in [
+        "create branch: 1000 against 10",
+        "merge 10 against 1",
+        "find: depth 16 against main",
+        "rate on 10 branches against main",
+    ] {
+        assert!(text.contains(what), "{text}");
+    }
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+}
+
+#[test]
 fn http_flat_and_rest_run_on_the_program() {
     let Some(program) = program() else {
         eprintln!("the program isn't built beside this test; nothing to start");

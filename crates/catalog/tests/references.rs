@@ -18,6 +18,7 @@ use support::{Server, append, caller, namespace, new_table, reason, table};
 on_every_engine![
     a_branch_is_written_and_main_shows_nothing_of_it,
     a_merge_brings_all_tables_at_once,
+    a_merge_of_many_tables_takes_the_statements_of_one,
     a_tag_shows_what_it_froze,
     what_never_changes_is_not_written,
     a_missing_reference_is_not_main,
@@ -212,6 +213,29 @@ async fn a_merge_brings_all_tables_at_once(store: Arc<dyn Store>, folder: &Path)
         [1, 2, 3]
     );
     server.healthy().await;
+}
+
+async fn a_merge_of_many_tables_takes_the_statements_of_one(store: Arc<dyn Store>, folder: &Path) {
+    let server = begin(&store, folder).await;
+    let mut counts = Vec::new();
+    for (branch, tables) in [("one", 1), ("many", 12)] {
+        server.make(BRANCH, branch, "main").await.unwrap();
+        let at = format!("db$branch_{branch}");
+        for table in 0..tables {
+            let name = format!("{branch}_{table}");
+            server.create_at(&at, &name).await.unwrap();
+        }
+        let before = store.statements();
+        let merge = server.merge_of(source(BRANCH, branch), "main");
+        let merged = server.merge(&merge).await.unwrap();
+        assert_eq!(merged.value.tables.len(), tables);
+        counts.push(store.statements() - before);
+    }
+    // An embedded engine has a statement for each row.
+    if !store.is_serial() {
+        // The second merge also reads the first one.
+        assert!(counts[1] <= counts[0] + 3, "{counts:?}");
+    }
 }
 
 async fn a_tag_shows_what_it_froze(store: Arc<dyn Store>, folder: &Path) {

@@ -9,7 +9,10 @@ use anabranch_store::{
     BranchId, BranchRow, BranchState, Class, Entry, Key, Kind, PartitionId, Read, Revision,
 };
 
-/// Names that are read at once from each layer, at least.
+/// Names beyond those that are wanted that are read of each layer first: so many may be hidden
+/// without a second look.
+const SPARE: u32 = 16;
+/// Names that are read at once from a layer whose first ones didn't do, at least.
 const PAGE: u32 = 256;
 
 /// The layers of one reference, its own first.
@@ -53,11 +56,7 @@ impl Layers {
     }
 
     /// A branch as it is now, over its lineage.
-    pub(crate) fn over(
-        partition: PartitionId,
-        branch: BranchId,
-        lineage: &[BranchState],
-    ) -> Layers {
+    pub fn over(partition: PartitionId, branch: BranchId, lineage: &[BranchState]) -> Layers {
         let mut layers = Layers::below(partition, lineage);
         layers.layers.insert(0, Layer { branch, at: None });
         layers
@@ -78,8 +77,8 @@ impl Layers {
         layers.map(|(number, layer)| (number, layer.branch, layer.at))
     }
 
-    /// What lies below its own entries.
-    pub(crate) fn below(partition: PartitionId, lineage: &[BranchState]) -> Layers {
+    /// States over each other, the topmost first.
+    pub fn below(partition: PartitionId, lineage: &[BranchState]) -> Layers {
         let below = lineage.iter().map(|state| Layer {
             branch: state.branch,
             at: Some(state.revision),
@@ -104,17 +103,36 @@ impl Layers {
         self.layers.iter().map(one).collect()
     }
 
-    fn page(&self, layer: usize, listing: &Listing, after: Option<&Name>) -> Read {
+    /// How many names are read at once.
+    fn page_size(&self, listing: &Listing, is_first: bool) -> u32 {
+        match (is_first, self.layers.len()) {
+            (true, 1) => listing.limit(),
+            (true, _) => listing.limit().saturating_add(SPARE),
+            (false, _) => listing.limit().max(PAGE),
+        }
+    }
+
+    fn page(&self, layer: usize, listing: &Listing, end: Option<&Name>) -> Read {
         let Layer { branch, .. } = self.layers[layer];
-        let limit = listing.limit().max(PAGE);
+        let limit = self.page_size(listing, end.is_none());
+        let start = listing.after();
+        let after = end.or(start.as_ref());
         let read = match listing {
-            Listing::Range { scope, class, .. } => Read::Range {
+            Listing::Range {
+                scope,
+                class,
+                kinds,
+                ..
+            } => Read::Range {
                 partition: self.partition,
                 branch,
                 scope: scope.clone(),
                 class: *class,
-                // An absent entry of another kind hides names too.
-                kinds: Vec::new(),
+                // An entry of another kind hides the names below it.
+                kinds: match layer + 1 == self.layers.len() {
+                    true => kinds.clone(),
+                    false => Vec::new(),
+                },
                 after: after.map(|(.., name)| name.clone()),
                 limit,
             },
@@ -266,9 +284,8 @@ impl<'a> Merged<'a> {
         let mut wanted = Vec::new();
         for (index, column) in self.read.iter().enumerate() {
             if !column.exhausted && column.end <= edge {
-                let start = self.listing.after();
-                let after = column.end.as_ref().or(start.as_ref());
-                wanted.push((index, self.layers.page(index, &self.listing, after)));
+                let page = self.layers.page(index, &self.listing, column.end.as_ref());
+                wanted.push((index, page));
             }
         }
         wanted
@@ -277,7 +294,8 @@ impl<'a> Merged<'a> {
     /// Takes the answer to a wanted page.
     pub fn supply(&mut self, layer: usize, page: &[(Key, Entry)]) {
         let column = &mut self.read[layer];
-        column.exhausted = page.len() < self.listing.limit().max(PAGE) as usize;
+        let asked = self.layers.page_size(&self.listing, column.end.is_none());
+        column.exhausted = page.len() < asked as usize;
         for (key, entry) in page {
             column.end = Some(name_of(key));
             let found = (key.clone(), entry.clone());

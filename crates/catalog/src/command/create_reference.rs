@@ -51,6 +51,7 @@ impl Command for CreateReference {
         let mut body = ReferenceBody {
             branch: state.branch,
             revision: Some(state.revision),
+            lineage: source.row.lineage.clone(),
             protected: false,
             created_at: context.now.millis(),
             created_by: context.principal.to_owned(),
@@ -71,6 +72,7 @@ impl Command for CreateReference {
                     return Err(too_deep(&self.source.name).into());
                 }
                 body.branch = self.branch;
+                body.lineage.clone_from(&lineage);
                 body.revision = None;
                 let row = BranchRow {
                     partition,

@@ -1,6 +1,8 @@
 //! Merges a state into a branch: one commit at one revision, or nothing.
 
-use anabranch_partition::{Command, Context, Reason, Refusal, Stop, Subject, View};
+use std::collections::BTreeSet;
+
+use anabranch_partition::{Command, Context, Layers, Reason, Refusal, Stop, Subject, View};
 use anabranch_store::{BranchRow, BranchState, Class, Key, Kind, ObjectId, Pin, Read};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -165,6 +167,9 @@ fn tables(plan: &Plan) -> Vec<MergedTable> {
 
 /// What leaves goes before what comes.
 fn write(view: &mut View<'_>, target: &BranchRow, plan: &Plan) -> Result<(), Stop> {
+    let places: Vec<Place> = plan.writes.keys().cloned().collect();
+    // All at once: each would ask for its own rows, and have everything decided again for it.
+    view.find_all(&Layers::now(target), &places)?;
     let key = |place: &Place| Key {
         partition: target.partition,
         branch: target.branch,
@@ -195,6 +200,15 @@ impl MergeBranch {
         target: &BranchRow,
         plan: &mut Plan,
     ) -> Result<(), Stop> {
+        let parents: BTreeSet<Place> = plan
+            .writes
+            .keys()
+            .filter_map(|place| scope_key((target.partition, target.branch), &place.0))
+            .map(|key| (key.scope, key.class, key.name))
+            .collect();
+        let parents: Vec<Place> = parents.into_iter().collect();
+        // All at once, as in `write`.
+        view.find_all(&Layers::now(target), &parents)?;
         let mut conflicts = Vec::new();
         for (place, version) in &plan.writes {
             let conflict = |why| Conflict {

@@ -1,5 +1,6 @@
 //! What the entries of references and merges hold, and how both are keyed.
 
+use anabranch_partition::Layers;
 use anabranch_store::{BranchId, BranchState, Class, Key, PartitionId, Revision};
 use serde::{Deserialize, Serialize};
 
@@ -25,12 +26,32 @@ pub(crate) struct ReferenceBody {
     /// The revision of a tag's state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) revision: Option<Revision>,
+    /// What lies below that branch, as its row has it: whoever found the reference can look for
+    /// what it shows without finding the row first.
+    pub(crate) lineage: Vec<BranchState>,
     /// Whether it can't be deleted.
     #[serde(default)]
     pub(crate) protected: bool,
     /// Milliseconds since 1970 by the store's clock.
     pub(crate) created_at: i64,
     pub(crate) created_by: String,
+}
+
+impl ReferenceBody {
+    /// What it shows: a branch as it is now, a tag as it was.
+    pub(crate) fn layers(&self, database: PartitionId) -> Layers {
+        match self.revision {
+            None => Layers::over(database, self.branch, &self.lineage),
+            Some(revision) => {
+                let state = BranchState {
+                    branch: self.branch,
+                    revision,
+                };
+                let states = std::iter::once(state).chain(self.lineage.iter().copied());
+                Layers::below(database, &states.collect::<Vec<_>>())
+            }
+        }
+    }
 }
 
 /// A reference by its kind and name.

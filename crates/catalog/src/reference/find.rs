@@ -103,6 +103,7 @@ pub(crate) fn find(
         let body = ReferenceBody {
             branch: BranchId::MAIN,
             revision: None,
+            lineage: Vec::new(),
             protected: true,
             created_at: 0,
             created_by: String::new(),

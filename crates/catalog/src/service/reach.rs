@@ -1,14 +1,14 @@
 //! What a database's name selects, and what stands there: `db` is `main`, `db$branch_x` a branch,
 //! `db$tag_v1` a tag, `db$tag_rev-…` a state.
 
-use anabranch_partition::Subject;
+use anabranch_partition::{Subject, decide};
 use anabranch_store::{
     Answer, BranchRow, BranchState, Class, Entry, Leaf, PartitionId, Path, Read, Resolved,
 };
 
 use crate::body;
 use crate::error::CatalogError;
-use crate::reference::body::{ReferenceBody, ReferenceKind};
+use crate::reference::body::{ReferenceBody, ReferenceName};
 use crate::reference::find::subject;
 use crate::reference::name::{Selector, split_selector};
 use crate::reference::sides::Side;
@@ -120,71 +120,109 @@ impl Core {
             return Ok(());
         };
         let database = PartitionId(database.object.0);
-        let Some(reach) = self
-            .selected(database, &selected.selector, reference)
-            .await?
-        else {
-            return Ok(());
+        let leaf = selected.leaf.as_ref();
+        let found = match &selected.selector {
+            Selector::Pin(state) => self.at_pin(database, *state, leaf).await?,
+            Selector::Reference(name) => {
+                match reference.filter(|entry| entry.kind == name.kind.stored()) {
+                    Some(entry) => self.at_reference(database, name, &entry, leaf).await?,
+                    None => None,
+                }
+            }
         };
-        if let (Some(side), Some(leaf)) = (reach.side(), selected.leaf) {
-            let place = (leaf.scope, leaf.class, leaf.name);
-            located.resolved.leaf = self.shown(&side, &place).await?;
+        if let Some((reach, shown)) = found {
+            located.resolved.leaf = shown;
+            located.reach = Some(reach);
         }
-        located.reach = Some(reach);
         Ok(())
     }
 
-    async fn selected(
+    /// What a reference selects, and what it shows under a name: one read, of one snapshot.
+    async fn at_reference(
         &self,
         database: PartitionId,
-        selector: &Selector,
-        reference: Option<Entry>,
-    ) -> Result<Option<Reach>, CatalogError> {
-        let (name, state) = match selector {
-            Selector::Pin(state) => (None, *state),
-            Selector::Reference(name) => {
-                let wanted = name.kind.stored();
-                let Some(entry) = reference.filter(|entry| entry.kind == wanted) else {
-                    return Ok(None);
-                };
-                let body: ReferenceBody = body::read(&entry)?;
-                let state = BranchState {
-                    branch: body.branch,
-                    revision: body.revision.unwrap_or_default(),
-                };
-                (Some(name), state)
-            }
+        name: &ReferenceName,
+        entry: &Entry,
+        leaf: Option<&Leaf>,
+    ) -> Result<Option<(Reach, Option<Entry>)>, CatalogError> {
+        let body: ReferenceBody = body::read(entry)?;
+        let layers = body.layers(database);
+        let points = leaf.map(|leaf| layers.point(&leaf.scope, leaf.class, &leaf.name));
+        let state = BranchState {
+            branch: body.branch,
+            revision: body.revision.unwrap_or_default(),
         };
+        let mut reads = vec![
+            Read::Branch(database, state.branch),
+            Read::Pinned(database, state),
+        ];
+        reads.extend(points.into_iter().flatten());
+        let mut answers = self.partitions.read(&reads).await?.into_iter();
+        let (Some(Answer::Branch(Some(row))), Some(Answer::Pinned(pinned))) =
+            (answers.next(), answers.next())
+        else {
+            return Ok(None);
+        };
+        let reach = match body.revision {
+            None if row.ended.is_none() => Reach::Branch {
+                name: name.name.clone(),
+                row,
+            },
+            Some(revision) if pinned || row.keeps(revision) => Reach::State {
+                subject: subject(name.kind),
+                row,
+                state,
+            },
+            // It was deleted since it was found.
+            _ => return Ok(None),
+        };
+        Ok(Some((reach, decided(answers))))
+    }
+
+    async fn at_pin(
+        &self,
+        database: PartitionId,
+        state: BranchState,
+        leaf: Option<&Leaf>,
+    ) -> Result<Option<(Reach, Option<Entry>)>, CatalogError> {
         let reads = [
             Read::Branch(database, state.branch),
             Read::Pinned(database, state),
         ];
         let mut answers = self.partitions.read(&reads).await?.into_iter();
-        let (Some(Answer::Branch(row)), Some(Answer::Pinned(pinned))) =
+        let (Some(Answer::Branch(Some(row))), Some(Answer::Pinned(pinned))) =
             (answers.next(), answers.next())
         else {
             return Ok(None);
         };
-        let Some(row) = row else {
+        if state.revision > row.head {
             return Ok(None);
-        };
-        match name {
-            Some(name) if name.kind == ReferenceKind::Branch => Ok(Some(Reach::Branch {
-                name: name.name.clone(),
-                row,
-            })),
-            Some(name) => Ok(Some(Reach::State {
-                subject: subject(name.kind),
-                row,
-                state,
-            })),
-            None if state.revision > row.head => Ok(None),
-            None if !pinned && !row.keeps(state.revision) => Err(gone(state).into()),
-            None => Ok(Some(Reach::State {
-                subject: Subject::Tag,
-                row,
-                state,
-            })),
         }
+        if !pinned && !row.keeps(state.revision) {
+            return Err(gone(state).into());
+        }
+        let side = (row, state);
+        let shown = match leaf {
+            Some(leaf) => {
+                let place = (leaf.scope.clone(), leaf.class, leaf.name.clone());
+                self.shown(&side, &place).await?
+            }
+            None => None,
+        };
+        let (row, _) = side;
+        let reach = Reach::State {
+            subject: Subject::Tag,
+            row,
+            state,
+        };
+        Ok(Some((reach, shown)))
     }
+}
+
+/// What point reads of layers found together.
+pub(crate) fn decided(answers: impl IntoIterator<Item = Answer>) -> Option<Entry> {
+    decide(answers.into_iter().map(|answer| match answer {
+        Answer::Entry(entry) => entry,
+        _ => None,
+    }))
 }

@@ -297,6 +297,7 @@ impl Core {
                 None => ReferenceBody {
                     branch: BranchId::MAIN,
                     revision: None,
+                    lineage: Vec::new(),
                     protected: true,
                     created_at: 0,
                     created_by: String::new(),

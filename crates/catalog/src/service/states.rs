@@ -1,7 +1,7 @@
 //! Reading states: each read brings along what says that the state is still kept, in the same
 //! snapshot, so that nothing is answered in part while it is pruned.
 
-use anabranch_partition::{Layers, Listing, Merged, Reason, Refusal, RunError, decide};
+use anabranch_partition::{Layers, Listing, Merged, Reason, Refusal, RunError};
 use anabranch_store::{Answer, BranchState, Entry, Key, Read};
 
 use crate::error::CatalogError;
@@ -9,6 +9,7 @@ use crate::reference::body::state_name;
 use crate::reference::plan::Place;
 use crate::reference::sides::Side;
 use crate::service::Core;
+use crate::service::reach::decided;
 
 impl Core {
     /// What a state has under a name.
@@ -20,10 +21,7 @@ impl Core {
         let layers = Layers::at(&side.0, side.1.revision);
         let reads = layers.point(scope, *class, name);
         let answers = self.read_state(side, reads).await?;
-        Ok(decide(answers.into_iter().map(|answer| match answer {
-            Answer::Entry(entry) => entry,
-            _ => None,
-        })))
+        Ok(decided(answers))
     }
 
     /// The names of a state that a listing wants.

@@ -100,6 +100,7 @@ impl World {
 
     pub fn warehouse(&self, catalog: &str) -> Warehouse {
         Warehouse {
+            reference: None,
             metalake: self.metalake.clone(),
             catalog: catalog.to_owned(),
         }

@@ -40,7 +40,8 @@ pub(super) fn is_pinned(partition: PartitionId, state: BranchState) -> Statement
 }
 
 /// What a version ended under, and what got its first one. `main` has no index of its own branch:
-/// its history is most of the partition's.
+/// its history is most of the partition's. What was touched is found before names are compared:
+/// else PostgreSQL walks all names of the history, however few were touched.
 pub(super) fn touched(
     (partition, branch): (PartitionId, BranchId),
     (from, to): (Revision, Revision),
@@ -52,11 +53,12 @@ pub(super) fn touched(
         _ => " AND branch <> 0",
     };
     let sql = format!(
-        "SELECT $1::int8, $4::int8, scope, class, name FROM (\
+        "WITH t AS MATERIALIZED (\
              SELECT scope, class, name FROM history WHERE partition = $1 AND branch = $4 \
                AND to_rev > $2 AND to_rev <= $3{of_others} \
              UNION SELECT scope, class, name FROM birth WHERE partition = $1 AND branch = $4 \
-               AND revision > $2 AND revision <= $3) t \
+               AND revision > $2 AND revision <= $3) \
+         SELECT $1::int8, $4::int8, scope, class, name FROM t \
          WHERE (scope, class, name) > ($5, $6, $7) ORDER BY scope, class, name LIMIT $8"
     );
     let (scope, class, name) = match after {

@@ -109,6 +109,17 @@ fn point(name: &str) -> Read {
     })
 }
 
+fn touched(from: i64, to: i64) -> Read {
+    Read::Touched {
+        partition: database(),
+        branch: BranchId::MAIN,
+        from: Revision(from),
+        to: Revision(to),
+        after: None,
+        limit: 10_000,
+    }
+}
+
 #[tokio::test]
 async fn a_page_costs_the_same_wherever_it_lies() {
     let (store, test_database) = postgres_store(super::LockMode::Pessimistic).await;
@@ -181,6 +192,12 @@ async fn a_page_costs_the_same_wherever_it_lies() {
             20,
         ),
         ("feed", feed(1), feed(29_000), 30),
+        (
+            "touched",
+            read(At::Latest, touched(1, 12)),
+            read(At::Latest, touched(29_980, 29_999)),
+            40,
+        ),
     ];
     for (what, early, late, bar) in &cases {
         for statement in [early, late] {

@@ -1,5 +1,6 @@
 //! The reads of the interface as statements, and their answers.
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
 use tokio_postgres::Row;
@@ -110,8 +111,34 @@ impl Plan {
     }
 
     pub fn answers(&self, rows: &[Vec<Row>]) -> Result<Vec<Answer>, StoreError> {
+        let placed = self.placed(rows)?;
         let sources = self.answers.iter();
-        sources.map(|source| source.answer(rows)).collect()
+        sources.map(|source| source.answer(rows, &placed)).collect()
+    }
+}
+
+/// The rows that answer points and containers: by statement, whether a container's, and place.
+type PlacedRows<'a> = HashMap<(usize, bool, i64), &'a Row>;
+
+impl Plan {
+    fn placed<'a>(&self, rows: &'a [Vec<Row>]) -> Result<PlacedRows<'a>, StoreError> {
+        let with_places = self.answers.iter().filter_map(|source| match source {
+            Source::Point { statement, .. } | Source::Container { statement, .. } => {
+                Some(*statement)
+            }
+            _ => None,
+        });
+        let with_places: BTreeSet<usize> = with_places.collect();
+        let mut placed = HashMap::new();
+        for statement in with_places {
+            for row in rows.get(statement).into_iter().flatten() {
+                let (is_container, place) = (rows::get(row, 0)?, rows::get(row, 1)?);
+                placed
+                    .entry((statement, is_container, place))
+                    .or_insert(row);
+            }
+        }
+        Ok(placed)
     }
 }
 
@@ -357,15 +384,15 @@ impl PastPoints {
 }
 
 impl Source {
-    fn answer(&self, rows: &[Vec<Row>]) -> Result<Answer, StoreError> {
+    fn answer(&self, rows: &[Vec<Row>], placed: &PlacedRows<'_>) -> Result<Answer, StoreError> {
         let of = |statement: usize| rows.get(statement).map(Vec::as_slice).unwrap_or_default();
         Ok(match self {
             Source::Point { statement, place } => {
-                let row = find(of(*statement), false, *place)?;
+                let row = placed.get(&(*statement, false, *place));
                 Answer::Entry(row.map(|row| rows::entry(row, 7)).transpose()?)
             }
             Source::Container { statement, place } => {
-                let row = find(of(*statement), true, *place)?;
+                let row = placed.get(&(*statement, true, *place));
                 let found = row.map(|row| Ok((rows::key(row, 2)?, rows::entry(row, 7)?)));
                 Answer::Entries(found.into_iter().collect::<Result<_, StoreError>>()?)
             }
@@ -408,15 +435,6 @@ impl Source {
             Source::Pinned(statement) => Answer::Pinned(!of(*statement).is_empty()),
         })
     }
-}
-
-fn find(rows: &[Row], is_container: bool, place: i64) -> Result<Option<&Row>, StoreError> {
-    for row in rows {
-        if rows::get::<bool>(row, 0)? == is_container && rows::get::<i64>(row, 1)? == place {
-            return Ok(Some(row));
-        }
-    }
-    Ok(None)
 }
 
 /// Behind the place, four entries and a partition.

@@ -391,8 +391,10 @@ async fn merges_are_those_of_a_graph_of_full_copies() {
     for seed in 0..30 {
         let folder = tempfile::tempdir().unwrap();
         let mut run = Run::new(seed, folder.path()).await;
-        for _ in 0..60 {
-            run.step().await;
+        for _ in 0..20 {
+            for _ in 0..3 {
+                run.step().await;
+            }
             run.compare().await;
             run.compare_reads().await;
         }

@@ -23,8 +23,15 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub struct Fill {
     pub store: String,
     pub namespace: &'static str,
+    /// The table that the others are like.
     pub template: &'static str,
-    pub size: usize,
+    pub tables: usize,
+    pub namespaces: usize,
+}
+
+/// The name of a table that was filled in.
+pub fn table(number: usize) -> String {
+    format!("table_{number:06}")
 }
 
 /// The name of a namespace that was filled in.
@@ -113,26 +120,28 @@ impl Fill {
         };
         let tables = PartitionId(database.object.0);
         let namespaces = PartitionId(catalog.object.0);
-        for first in (0..self.size).step_by(PER_COMMIT) {
-            let numbers = first..self.size.min(first + PER_COMMIT);
-            let names = |name: fn(usize) -> String| {
-                let named = numbers.clone().map(|number| (name(number), random()));
-                named.collect::<Vec<_>>()
-            };
-            let copies = [
-                (
-                    tables,
-                    Class::Table,
-                    names(|number| format!("table_{number:06}")),
-                    &table,
-                ),
-                (namespaces, Class::Container, names(namespace), &database),
-            ];
-            for (partition, class, names, like) in copies {
+        for (partition, class, size, name, like) in [
+            (
+                tables,
+                Class::Table,
+                self.tables,
+                self::table as fn(usize) -> String,
+                &table,
+            ),
+            (
+                namespaces,
+                Class::Container,
+                self.namespaces,
+                namespace,
+                &database,
+            ),
+        ] {
+            for first in (0..size).step_by(PER_COMMIT) {
+                let numbers = first..size.min(first + PER_COMMIT);
                 let command = Copies {
                     partition,
                     class,
-                    names,
+                    names: numbers.map(|number| (name(number), random())).collect(),
                     like: like.clone(),
                 };
                 let request = Request {
@@ -143,9 +152,9 @@ impl Fill {
                     patience: PATIENCE,
                 };
                 partitions.run(request).await?;
-            }
-            if first > 0 && first % 20_000 == 0 {
-                progress(&format!("{first} of {}", self.size));
+                if first > 0 && first % 20_000 == 0 {
+                    progress(&format!("{first} of {size}"));
+                }
             }
         }
         Ok(())
