@@ -21,29 +21,12 @@ from pyiceberg.types import LongType
 from pyiceberg.view.metadata import SQLViewRepresentation, ViewVersion
 from support.server import Server
 from support.waiting import wait_until
-from trees import Trees, branch, picture, state_of
-
-BRANCH = "sales$branch_draft"
+from trees import DRAFT, branch, duckdb_tables, picture, sales_with_branches, state_of
 
 
 @pytest.fixture
 def sales(server: Server):
-    """A database with two tables, and its branches `draft` and `other`."""
-    return with_branches(server)
-
-
-def with_branches(server: Server):
-    catalog, session, trees = pyiceberg(server.iceberg), duckdb_attached(server.iceberg), Trees(server, "sales")
-    catalog.create_namespace("sales")
-    catalog.create_table("sales.orders", SCHEMA).append(rows(1, 2))
-    session.execute("CREATE TABLE lake.sales.lines AS SELECT 10::BIGINT AS id, 'ten' AS word")
-    trees.branch("draft")
-    trees.branch("other")
-    return catalog, session, trees
-
-
-def tables(session: duckdb.DuckDBPyConnection, schema: str) -> list[str]:
-    return [name for (name,) in session.execute(f'SHOW TABLES FROM lake."{schema}"').fetchall()]
+    return sales_with_branches(server)
 
 
 def test_a_consumer_that_knows_only_database_and_tag_finds_all_of_it(server, sales):
@@ -63,26 +46,26 @@ def test_a_consumer_that_knows_only_database_and_tag_finds_all_of_it(server, sal
     assert picture(consumer, "sales$tag_v1") == frozen
     assert list(frozen) == ["lines", "orders"]
     session = duckdb_attached(server.iceberg)
-    assert tables(session, "sales$tag_v1") == ["lines", "orders"]
+    assert duckdb_tables(session, "sales$tag_v1") == ["lines", "orders"]
     columns = session.execute('DESCRIBE lake."sales$tag_v1".orders').fetchall()
     assert [(name, type) for name, type, *_ in columns] == [("id", "BIGINT"), ("word", "VARCHAR")]
     joined = 'SELECT count(*), sum(id) FROM (FROM lake."sales$tag_v1".orders UNION ALL FROM lake."sales$tag_v1".lines)'
     assert session.execute(joined).fetchone() == (3, 13)
-    assert tables(session, "sales") == ["bookings", "lines"]
+    assert duckdb_tables(session, "sales") == ["bookings", "lines"]
 
 
 def change_with_pyiceberg(server: Server) -> None:
     catalog = pyiceberg(server.iceberg)
-    catalog.create_table(f"{BRANCH}.fresh", SCHEMA).append(rows(7))
-    with catalog.create_table_transaction(f"{BRANCH}.staged", SCHEMA) as transaction:
+    catalog.create_table(f"{DRAFT}.fresh", SCHEMA).append(rows(7))
+    with catalog.create_table_transaction(f"{DRAFT}.staged", SCHEMA) as transaction:
         transaction.append(rows(8))
-    orders = catalog.load_table(f"{BRANCH}.orders")
+    orders = catalog.load_table(f"{DRAFT}.orders")
     with orders.update_schema() as schema:
         schema.rename_column("word", "label")
         schema.add_column("amount", LongType())
     orders.delete("id = 1")
-    assert catalog.rename_table(f"{BRANCH}.orders", f"{BRANCH}.bookings").name() == (BRANCH, "bookings")
-    catalog.purge_table(f"{BRANCH}.lines")
+    assert catalog.rename_table(f"{DRAFT}.orders", f"{DRAFT}.bookings").name() == (DRAFT, "bookings")
+    catalog.purge_table(f"{DRAFT}.lines")
 
 
 def change_with_duckdb(server: Server) -> None:
@@ -96,7 +79,7 @@ def change_with_duckdb(server: Server) -> None:
         "ALTER TABLE {}.orders RENAME TO bookings",
         "DROP TABLE {}.lines",
     ]:
-        session.execute(statement.format(f'lake."{BRANCH}"'))
+        session.execute(statement.format(f'lake."{DRAFT}"'))
 
 
 @pytest.mark.parametrize("change", [change_with_pyiceberg, change_with_duckdb])
@@ -109,7 +92,7 @@ def test_create_alter_rename_and_drop_on_a_branch_touch_no_other_branch(server, 
     change(server)
     assert {namespace: picture(catalog, namespace) for namespace in untouched} == before
     assert trees.revision("main") == revision
-    columns_and_rows = {name: seen[1:] for name, seen in picture(catalog, BRANCH).items()}
+    columns_and_rows = {name: seen[1:] for name, seen in picture(catalog, DRAFT).items()}
     assert columns_and_rows.keys() == {"bookings", "fresh", "staged"}
     assert columns_and_rows["bookings"] == (["id", "label", "amount"], [2])
     assert columns_and_rows["staged"][1] == [8]
@@ -118,9 +101,9 @@ def test_create_alter_rename_and_drop_on_a_branch_touch_no_other_branch(server, 
 
 
 def test_a_purge_on_one_branch_leaves_the_files_that_another_reads(forgetful_server):
-    catalog, session, trees = with_branches(forgetful_server)
+    catalog, session, trees = sales_with_branches(forgetful_server)
     trees.tag("v1")
-    catalog.purge_table(f"{BRANCH}.orders")
+    catalog.purge_table(f"{DRAFT}.orders")
     catalog.purge_table("sales.lines")
     catalog.create_namespace("unversioned")
     decoy = catalog.create_table("unversioned.decoy", SCHEMA)
@@ -134,7 +117,7 @@ def test_a_purge_on_one_branch_leaves_the_files_that_another_reads(forgetful_ser
 
 def test_snapshots_expired_on_one_branch_are_there_on_another(sales):
     catalog, session, _ = sales
-    orders = catalog.load_table(f"{BRANCH}.orders")
+    orders = catalog.load_table(f"{DRAFT}.orders")
     first = orders.current_snapshot().snapshot_id
     orders.overwrite(rows(3))
     orders.maintenance.expire_snapshots().by_id(first).commit()
@@ -145,12 +128,12 @@ def test_snapshots_expired_on_one_branch_are_there_on_another(sales):
 
 def test_nested_namespaces_are_a_branch_s_own(server, sales):
     catalog, session, trees = sales
-    catalog.create_namespace((BRANCH, "europe"))
-    catalog.create_table((BRANCH, "europe", "orders"), SCHEMA).append(rows(3))
-    session.execute(f'CREATE SCHEMA lake."{BRANCH}.asia"')
-    session.execute(f'CREATE TABLE lake."{BRANCH}.asia".orders AS SELECT 4::BIGINT AS id')
-    assert catalog.list_namespaces(BRANCH) == [(BRANCH, "asia"), (BRANCH, "europe")]
-    assert duckdb_ids(duckdb_attached(server.iceberg), f'lake."{BRANCH}.europe".orders') == [3]
+    catalog.create_namespace((DRAFT, "europe"))
+    catalog.create_table((DRAFT, "europe", "orders"), SCHEMA).append(rows(3))
+    session.execute(f'CREATE SCHEMA lake."{DRAFT}.asia"')
+    session.execute(f'CREATE TABLE lake."{DRAFT}.asia".orders AS SELECT 4::BIGINT AS id')
+    assert catalog.list_namespaces(DRAFT) == [(DRAFT, "asia"), (DRAFT, "europe")]
+    assert duckdb_ids(duckdb_attached(server.iceberg), f'lake."{DRAFT}.europe".orders') == [3]
     assert catalog.list_namespaces("sales") == catalog.list_namespaces("sales$branch_other") == []
     with pytest.raises(NoSuchTableError):
         catalog.load_table("sales.europe.orders")
@@ -163,11 +146,11 @@ def test_views_are_a_branch_s_own(sales):
     catalog, _, trees = sales
     sql = SQLViewRepresentation(type="sql", sql="SELECT id FROM orders", dialect="duckdb")
     version = ViewVersion(
-        version_id=1, schema_id=0, timestamp_ms=1_700_000_000_000, summary={}, default_namespace=[BRANCH],
+        version_id=1, schema_id=0, timestamp_ms=1_700_000_000_000, summary={}, default_namespace=[DRAFT],
         representations=[sql],
     )
-    made = catalog.create_view(f"{BRANCH}.order_ids", SCHEMA, version)
-    assert catalog.list_views(BRANCH) == [(BRANCH, "order_ids")]
+    made = catalog.create_view(f"{DRAFT}.order_ids", SCHEMA, version)
+    assert catalog.list_views(DRAFT) == [(DRAFT, "order_ids")]
     assert catalog.list_views("sales") == []
     with pytest.raises(NoSuchViewError):
         catalog.load_view("sales.order_ids")
@@ -235,17 +218,17 @@ def test_a_reference_that_is_missing_is_an_error_and_never_main(server, sales):
 
 def test_a_branch_that_is_deleted_is_missing_at_once_for_whoever_has_its_tables_open(server, sales):
     catalog, session, trees = sales
-    orders = catalog.load_table(f"{BRANCH}.orders")
-    assert duckdb_ids(session, f'lake."{BRANCH}".orders') == [1, 2]
+    orders = catalog.load_table(f"{DRAFT}.orders")
+    assert duckdb_ids(session, f'lake."{DRAFT}".orders') == [1, 2]
     trees.delete("draft")
     with pytest.raises(NoSuchTableError):
         orders.refresh()
     with pytest.raises(Exception, match="does not exist"):
         orders.append(rows(3))
     with pytest.raises(duckdb.Error):
-        session.execute(f"INSERT INTO lake.\"{BRANCH}\".orders VALUES (3, 'three')")
+        session.execute(f"INSERT INTO lake.\"{DRAFT}\".orders VALUES (3, 'three')")
     trees.branch("draft")
-    assert ids(catalog.load_table(f"{BRANCH}.orders")) == [1, 2]
+    assert ids(catalog.load_table(f"{DRAFT}.orders")) == [1, 2]
 
 
 def test_the_branch_main_is_the_database_itself(sales):
@@ -268,13 +251,13 @@ def test_a_database_is_not_created_changed_or_dropped_through_a_selector(sales):
     catalog, session, trees = sales
     in_pyiceberg = [
         lambda: catalog.create_namespace("sales$branch_fresh"),
-        lambda: catalog.update_namespace_properties(BRANCH, updates={"owner": "ada"}),
-        lambda: catalog.drop_namespace(BRANCH),
+        lambda: catalog.update_namespace_properties(DRAFT, updates={"owner": "ada"}),
+        lambda: catalog.drop_namespace(DRAFT),
     ]
     for call in in_pyiceberg:
         with pytest.raises(BadRequestError, match="/trees"):
             call()
-    for statement in ('CREATE SCHEMA lake."sales$branch_fresh"', f'DROP SCHEMA lake."{BRANCH}"'):
+    for statement in ('CREATE SCHEMA lake."sales$branch_fresh"', f'DROP SCHEMA lake."{DRAFT}"'):
         with pytest.raises(duckdb.Error, match="/trees"):
             session.execute(statement)
     assert trees.names() == {"draft": "BRANCH", "main": "BRANCH", "other": "BRANCH"}
@@ -285,7 +268,7 @@ def test_a_transaction_of_duckdb_over_two_branches_changes_both_or_none(server, 
     insert = "INSERT INTO lake.\"{}\".orders VALUES ({}, 'both')"
     session.execute("BEGIN")
     session.execute(insert.format("sales", 3))
-    session.execute(insert.format(BRANCH, 4))
+    session.execute(insert.format(DRAFT, 4))
     session.execute("COMMIT")
     session.execute("BEGIN")
     session.execute(insert.format("sales", 5))
@@ -295,4 +278,4 @@ def test_a_transaction_of_duckdb_over_two_branches_changes_both_or_none(server, 
         session.execute("COMMIT")
     afresh = duckdb_attached(server.iceberg)
     assert duckdb_ids(afresh, "lake.sales.orders") == [1, 2, 3]
-    assert duckdb_ids(afresh, f'lake."{BRANCH}".orders') == [1, 2, 4]
+    assert duckdb_ids(afresh, f'lake."{DRAFT}".orders') == [1, 2, 4]

@@ -1,13 +1,16 @@
-"""Branches, tags and merges of one database, and what the tests ask about its states."""
+"""Branches, tags and merges of a database, a database to try them on, and what the tests ask about its states."""
 
 import json
 import urllib.error
 import urllib.request
 from collections.abc import Callable
 
-from harness import ids
+import duckdb
+from harness import SCHEMA, duckdb_attached, ids, pyiceberg, rows
 from pyiceberg.catalog.rest import RestCatalog
 from support.server import Server
+
+DRAFT = "sales$branch_draft"
 
 
 class Trees:
@@ -82,3 +85,18 @@ def picture(catalog: RestCatalog, namespace: str) -> dict[str, tuple]:
         table = catalog.load_table(identifier)
         found[identifier[-1]] = (table.metadata_location, table.schema().column_names, ids(table))
     return found
+
+
+def duckdb_tables(session: duckdb.DuckDBPyConnection, schema: str) -> list[str]:
+    return [name for (name,) in session.execute(f'SHOW TABLES FROM lake."{schema}"').fetchall()]
+
+
+def sales_with_branches(server: Server) -> tuple[RestCatalog, duckdb.DuckDBPyConnection, Trees]:
+    """A database with two tables and the branches `draft` and `other`, and how to reach it."""
+    catalog, session, trees = pyiceberg(server.iceberg), duckdb_attached(server.iceberg), Trees(server, "sales")
+    catalog.create_namespace("sales")
+    catalog.create_table("sales.orders", SCHEMA).append(rows(1, 2))
+    session.execute("CREATE TABLE lake.sales.lines AS SELECT 10::BIGINT AS id, 'ten' AS word")
+    trees.branch("draft")
+    trees.branch("other")
+    return catalog, session, trees
