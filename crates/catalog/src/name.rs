@@ -5,6 +5,9 @@ use std::fmt;
 use anabranch_partition::Refusal;
 use serde::{Deserialize, Serialize};
 
+use crate::reference::ReferenceName;
+use crate::reference::name::{Selector, has_selector, split_selector};
+
 /// Levels of a namespace, at most.
 pub const MAX_DEPTH: usize = 16;
 /// Bytes of one name, at most: what file systems and the other catalogs of the field take.
@@ -12,13 +15,16 @@ pub const MAX_NAME_BYTES: usize = 255;
 /// Joins the levels of a namespace in a scope.
 pub const LEVEL_SEPARATOR: char = '\u{1f}';
 
-/// A warehouse: one catalog of one metalake.
+/// A warehouse: one catalog of one metalake, and maybe a reference that its databases are seen at.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Warehouse {
     /// The metalake.
     pub metalake: String,
     /// The catalog.
     pub catalog: String,
+    /// Where databases are looked at whose name selects nothing: only those that have it are seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<ReferenceName>,
 }
 
 /// The metalake that is meant where none is named.
@@ -33,15 +39,44 @@ impl Warehouse {
         Ok(Warehouse {
             metalake: metalake.to_owned(),
             catalog: catalog.to_owned(),
+            reference: None,
         })
+    }
+
+    /// Reads the same, or `catalog$branch_NAME`, or `catalog$tag_NAME`.
+    pub fn parse_selected(text: &str) -> Result<Warehouse, Refusal> {
+        let (plain, selector) = split_selector(text)?;
+        let reference = match selector {
+            None => None,
+            Some(Selector::Reference(name)) => Some(name),
+            Some(Selector::Pin(_)) => {
+                let message = "a revision is one of a database, not of a warehouse; name it \
+                               behind the database, DATABASE$tag_rev-REVISION";
+                return Err(Refusal::invalid(message));
+            }
+        };
+        let plain = Warehouse::parse(plain)?;
+        Ok(Warehouse { reference, ..plain })
+    }
+
+    /// A database's name, with what this warehouse selects of it unless the name does.
+    pub(crate) fn at(&self, database: &str) -> String {
+        match &self.reference {
+            Some(reference) if !has_selector(database) => {
+                format!("{database}{}", reference.selector())
+            }
+            _ => database.to_owned(),
+        }
     }
 
     /// The name as it stands in addresses.
     pub fn prefix(&self) -> String {
+        let selector = self.reference.as_ref().map(ReferenceName::selector);
+        let selector = selector.unwrap_or_default();
         if self.metalake == DEFAULT_METALAKE {
-            self.catalog.clone()
+            format!("{}{selector}", self.catalog)
         } else {
-            format!("{}.{}", self.metalake, self.catalog)
+            format!("{}.{}{selector}", self.metalake, self.catalog)
         }
     }
 }
@@ -99,6 +134,13 @@ impl Namespace {
     pub fn parent(&self) -> Option<Namespace> {
         let (_, parents) = self.0.split_last()?;
         (!parents.is_empty()).then(|| Namespace(parents.to_vec()))
+    }
+
+    /// The first level and so many more as one, with dots between.
+    pub(crate) fn with_first_joined(&self, more: usize) -> Namespace {
+        let (first, rest) = self.0.split_at(more + 1);
+        let joined = std::iter::once(first.join("."));
+        Namespace(joined.chain(rest.iter().cloned()).collect())
     }
 
     /// A namespace directly below, of a name that was checked before.
@@ -198,7 +240,27 @@ mod tests {
             ("prod", "prod.lake".to_owned())
         );
         assert!(Warehouse::parse("a.b.c").is_err());
+        assert!(Warehouse::parse("lake$branch_x").is_err());
         assert!(Warehouse::parse("").is_err());
+    }
+
+    #[test]
+    fn a_warehouse_may_select_a_reference_and_a_database_may_select_another() {
+        let lake = Warehouse::parse_selected("prod.lake$tag_v1.0").unwrap();
+        assert_eq!(lake.prefix(), "prod.lake$tag_v1.0");
+        assert_eq!(lake.at("db"), "db$tag_v1.0");
+        assert_eq!(lake.at("db$branch_x"), "db$branch_x");
+        assert_eq!(lake.at("db$branch_main"), "db$branch_main");
+        let main = Warehouse::parse_selected("lake$branch_main").unwrap();
+        assert_eq!(main, Warehouse::parse("lake").unwrap());
+        for other in [
+            "lake$tag_rev-0-1",
+            "lake$branch_",
+            "$branch_x",
+            "lake$txn_1",
+        ] {
+            assert!(Warehouse::parse_selected(other).is_err(), "{other}");
+        }
     }
 
     #[test]

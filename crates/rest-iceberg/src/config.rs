@@ -52,7 +52,7 @@ pub fn endpoints() -> &'static [&'static str] {
 pub(crate) async fn show(State(app): State<App>, Query(query): Query<ConfigQuery>) -> Answered {
     let named = query.warehouse.filter(|warehouse| !warehouse.is_empty());
     let name = named.as_deref().unwrap_or(&app.settings.default_warehouse);
-    let warehouse = Warehouse::parse(name)?;
+    let warehouse = Warehouse::parse_selected(name)?;
     let catalog = app.catalog.load_catalog(&warehouse).await?;
     Ok(json(CatalogConfig {
         overrides: BTreeMap::from([("prefix", catalog.warehouse.prefix())]),

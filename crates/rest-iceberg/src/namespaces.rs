@@ -6,6 +6,7 @@ use anabranch_catalog::{CatalogError, Namespace};
 use anabranch_http::{Json, Query, RequestContext, decode_name};
 use anabranch_partition::{Reason, Subject};
 use axum::extract::State;
+use http::HeaderMap;
 
 use crate::App;
 use crate::answer::{Answered, at_revision, json, no_content};
@@ -17,18 +18,38 @@ use crate::wire::namespaces::{
     CreateNamespaceRequest, NamespaceResponse, UpdatePropertiesRequest, UpdatePropertiesResponse,
 };
 
+/// A client that sends this header with `true` is shown databases at their branches and tags too.
+const WITH_REFERENCES: &str = "anabranch-references";
+
 /// Lists databases, or what stands directly below `parent`; an empty `parent` counts as absent.
 pub(crate) async fn list(
     State(app): State<App>,
     InWarehouse(warehouse): InWarehouse,
+    headers: HeaderMap,
     Query(query): Query<NamespacesQuery>,
 ) -> Answered {
     let text = query.parent.as_deref().filter(|parent| !parent.is_empty());
     let parent = text.map(namespace_of).transpose()?;
     let page = query.page();
+    let with_references = headers
+        .get(WITH_REFERENCES)
+        .is_some_and(|value| value == "true");
     let list = async |parent: Option<&Namespace>| {
         let catalog = &app.catalog;
-        catalog.list_namespaces(&warehouse, parent, &page).await
+        match parent {
+            None if with_references => {
+                catalog
+                    .list_databases_with_references(&warehouse, &page)
+                    .await
+            }
+            None => catalog.list_namespaces(&warehouse, None, &page).await,
+            Some(parent) => {
+                let parent = catalog.joined(&warehouse, parent.clone()).await?;
+                catalog
+                    .list_namespaces(&warehouse, Some(&parent), &page)
+                    .await
+            }
+        }
     };
     let mut listed = list(parent.as_ref()).await;
     // PyIceberg encodes the parameter twice.
@@ -60,6 +81,7 @@ pub(crate) async fn create(
     Json { value, raw }: Json<CreateNamespaceRequest>,
 ) -> Answered {
     let namespace = Namespace::new(value.namespace)?;
+    let namespace = app.catalog.joined(&warehouse, namespace).await?;
     let properties = value.properties.unwrap_or_default();
     let caller = caller(&context, &raw);
     let created = app

@@ -5,6 +5,7 @@ use anabranch_http::PathNames;
 use axum::extract::FromRequestParts;
 use http::request::Parts;
 
+use crate::App;
 use crate::error::Problem;
 
 /// Joins the levels of a namespace in a path or parameter (specification: `namespace-separator`).
@@ -19,36 +20,49 @@ pub(crate) struct InNamespace(pub(crate) Warehouse, pub(crate) Namespace);
 /// `/v1/{prefix}/namespaces/{namespace}/tables/{table}/…`, or the same with a view.
 pub(crate) struct At(pub(crate) Warehouse, pub(crate) Identifier);
 
-impl<S: Send + Sync> FromRequestParts<S> for InWarehouse {
+impl FromRequestParts<App> for InWarehouse {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &App) -> Result<Self, Problem> {
         let PathNames([prefix]) = PathNames::from_request_parts(parts, state).await?;
-        Ok(InWarehouse(Warehouse::parse(&prefix)?))
+        Ok(InWarehouse(Warehouse::parse_selected(&prefix)?))
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for InNamespace {
+impl FromRequestParts<App> for InNamespace {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let PathNames([prefix, namespace]) = PathNames::from_request_parts(parts, state).await?;
-        Ok(InNamespace(
-            Warehouse::parse(&prefix)?,
-            namespace_of(&namespace)?,
-        ))
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let PathNames([prefix, namespace]) = PathNames::from_request_parts(parts, app).await?;
+        let warehouse = Warehouse::parse_selected(&prefix)?;
+        let namespace = namespace_of(&namespace)?;
+        let namespace = app.catalog.joined(&warehouse, namespace).await?;
+        Ok(InNamespace(warehouse, namespace))
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for At {
+impl FromRequestParts<App> for At {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let PathNames([prefix, namespace, name]) =
-            PathNames::from_request_parts(parts, state).await?;
+            PathNames::from_request_parts(parts, app).await?;
+        let warehouse = Warehouse::parse_selected(&prefix)?;
         let identifier = Identifier::new(namespace_of(&namespace)?, name)?;
-        Ok(At(Warehouse::parse(&prefix)?, identifier))
+        let identifier = joined(app, &warehouse, identifier).await?;
+        Ok(At(warehouse, identifier))
     }
+}
+
+/// A name whose selector may have been split at dots.
+pub(crate) async fn joined(
+    app: &App,
+    warehouse: &Warehouse,
+    identifier: Identifier,
+) -> Result<Identifier, Problem> {
+    let Identifier { namespace, name } = identifier;
+    let namespace = app.catalog.joined(warehouse, namespace).await?;
+    Ok(Identifier { namespace, name })
 }
 
 /// A namespace as it stands in a path or in the parameter `parent`.

@@ -7,7 +7,7 @@ use axum::extract::State;
 use crate::App;
 use crate::answer::{Answered, at_revision, no_content};
 use crate::caller::caller;
-use crate::path::InWarehouse;
+use crate::path::{InWarehouse, joined};
 use crate::wire::identifiers::RenameRequest;
 
 pub(crate) async fn rename_table(
@@ -35,8 +35,8 @@ async fn rename(
     Json { value, raw }: Json<RenameRequest>,
     kind: PointerKind,
 ) -> Answered {
-    let from = value.source.checked()?;
-    let to = value.destination.checked()?;
+    let from = joined(&app, &warehouse, value.source.checked()?).await?;
+    let to = joined(&app, &warehouse, value.destination.checked()?).await?;
     let caller = caller(&context, &raw);
     let renamed = app
         .catalog

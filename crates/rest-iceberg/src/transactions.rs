@@ -8,7 +8,7 @@ use crate::App;
 use crate::answer::{Answered, at_revision, no_content};
 use crate::caller::caller;
 use crate::error::Problem;
-use crate::path::InWarehouse;
+use crate::path::{InWarehouse, joined};
 use crate::wire::tables::{CommitTransactionRequest, TransactionChange};
 
 pub(crate) async fn commit(
@@ -17,8 +17,12 @@ pub(crate) async fn commit(
     context: RequestContext,
     Json { value, raw }: Json<CommitTransactionRequest>,
 ) -> Answered {
-    let changes = value.table_changes.into_iter().map(table_change);
-    let changes = changes.collect::<Result<Vec<_>, _>>()?;
+    let mut changes = Vec::with_capacity(value.table_changes.len());
+    for change in value.table_changes {
+        let mut change = table_change(change)?;
+        change.identifier = joined(&app, &warehouse, change.identifier).await?;
+        changes.push(change);
+    }
     let caller = caller(&context, &raw);
     let committed = app
         .catalog

@@ -128,6 +128,7 @@ pub(crate) async fn create(
         return Err(Refusal::invalid(message).into());
     }
     let warehouse = Warehouse {
+        reference: None,
         metalake: value
             .metalake
             .unwrap_or_else(|| DEFAULT_METALAKE.to_owned()),

@@ -34,7 +34,7 @@ pub(crate) struct ReferenceBody {
 }
 
 /// A reference by its kind and name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReferenceName {
     /// Branch or tag.

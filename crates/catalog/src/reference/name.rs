@@ -19,14 +19,29 @@ pub(crate) enum Selector {
     Pin(BranchState),
 }
 
+/// What stands between a database's name and a branch's or tag's.
+const MARKERS: [(&str, ReferenceKind); 2] = [
+    ("$branch_", ReferenceKind::Branch),
+    ("$tag_", ReferenceKind::Tag),
+];
+
+impl ReferenceName {
+    /// What selects it, behind the name of a database or warehouse.
+    pub fn selector(&self) -> String {
+        let marker = MARKERS.iter().find(|(_, kind)| *kind == self.kind);
+        format!("{}{}", marker.map_or("", |(marker, _)| marker), self.name)
+    }
+}
+
+/// Whether a name selects something, also if that is `main`.
+pub(crate) fn has_selector(database: &str) -> bool {
+    MARKERS.iter().any(|(marker, _)| database.contains(marker))
+}
+
 /// The plain name of a database, and what is selected of it. `main` is what is meant without a
 /// selector, so selecting it is none.
 pub(crate) fn split_selector(database: &str) -> Result<(&str, Option<Selector>), Refusal> {
-    let markers = [
-        ("$branch_", ReferenceKind::Branch),
-        ("$tag_", ReferenceKind::Tag),
-    ];
-    let found = markers.iter().filter_map(|(marker, kind)| {
+    let found = MARKERS.iter().filter_map(|(marker, kind)| {
         let place = database.find(marker)?;
         Some((place, &database[place + marker.len()..], *kind))
     });

@@ -63,7 +63,7 @@ pub(crate) fn path(warehouse: &Warehouse, database: Option<&str>, leaf: Option<L
     Path {
         metalake: warehouse.metalake.clone(),
         catalog: Some(warehouse.catalog.clone()),
-        database: database.map(str::to_owned),
+        database: database.map(|name| warehouse.at(name)),
         leaf,
     }
 }

@@ -39,16 +39,7 @@ impl Catalog {
         page: &Page,
     ) -> Result<Listing<Namespace>, CatalogError> {
         let Some(parent) = parent else {
-            let catalog = self.core.catalog(warehouse).await?;
-            let shelf = container_shelf(catalog.container.partition, String::new());
-            let shelved = self.core.list(shelf, page).await?;
-            let entries = shelved.entries.iter();
-            let databases = entries.map(|(key, _)| Namespace::of_database(&key.name));
-            return Ok(Listing {
-                items: databases.collect(),
-                next: shelved.next,
-                revision: None,
-            });
+            return self.list_databases(warehouse, page).await;
         };
         let (_, database, located, _) = self.core.namespace(warehouse, parent).await?;
         let shelf = container_shelf(database.container.partition, parent.scope());
@@ -61,6 +52,51 @@ impl Catalog {
             items: entries.map(|(key, _)| parent.child(&key.name)).collect(),
             next: shelved.next,
             revision: Some(shelved.revision),
+        })
+    }
+
+    async fn list_databases(
+        &self,
+        warehouse: &Warehouse,
+        page: &Page,
+    ) -> Result<Listing<Namespace>, CatalogError> {
+        let catalog = self.core.catalog(warehouse).await?;
+        let shelf = container_shelf(catalog.container.partition, String::new());
+        let mut shelved = self.core.list(shelf, page).await?;
+        if let Some(reference) = &warehouse.reference {
+            self.core.keep_those_with(&mut shelved, reference).await?;
+        }
+        let entries = shelved.entries.iter();
+        let databases = entries.map(|(key, _)| Namespace::of_database(&key.name));
+        Ok(Listing {
+            items: databases.collect(),
+            next: shelved.next,
+            revision: None,
+        })
+    }
+
+    /// Databases of a warehouse, each followed by itself at each of its branches and tags.
+    pub async fn list_databases_with_references(
+        &self,
+        warehouse: &Warehouse,
+        page: &Page,
+    ) -> Result<Listing<Namespace>, CatalogError> {
+        let catalog = self.core.catalog(warehouse).await?;
+        let shelf = container_shelf(catalog.container.partition, String::new());
+        let shelved = self.core.list(shelf, page).await?;
+        let mut items = Vec::new();
+        for (key, entry) in &shelved.entries {
+            items.push(Namespace::of_database(&key.name));
+            let references = self.core.names_of_references(entry).await?;
+            let selected = references
+                .iter()
+                .map(|name| format!("{}{}", key.name, name.selector()));
+            items.extend(selected.map(|name| Namespace::of_database(&name)));
+        }
+        Ok(Listing {
+            items,
+            next: shelved.next,
+            revision: None,
         })
     }
 
@@ -131,7 +167,7 @@ impl Catalog {
             let accepted = self.core.run(caller, partitions, command).await?;
             return Ok(changed(accepted.outcome, &accepted));
         } else {
-            refuse_selector(namespace, "created")?;
+            refuse_selector(warehouse, namespace, "created")?;
             let command = CreateContainer {
                 parent: Some((catalog.container.clone(), Subject::Catalog)),
                 kind: Kind::Namespace,
@@ -179,7 +215,7 @@ impl Catalog {
                 return Ok(changed((), &accepted));
             }
             None => {
-                refuse_selector(namespace, "dropped")?;
+                refuse_selector(warehouse, namespace, "dropped")?;
                 let parent = catalog.container.partition;
                 let partitions = vec![parent, database.container.partition];
                 let command = DropContainer {
@@ -224,7 +260,7 @@ impl Catalog {
         }
         let database = found_database(namespace, &located)?.writable()?;
         if namespace.is_database() {
-            refuse_selector(namespace, "altered")?;
+            refuse_selector(warehouse, namespace, "altered")?;
         }
         let found = database.revision();
         let command = set_properties(namespace, catalog.container, database, removals, updates);
@@ -241,9 +277,13 @@ impl Catalog {
 }
 
 /// A database is one thing on all its branches.
-fn refuse_selector(namespace: &Namespace, what: &str) -> Result<(), Refusal> {
-    let name = namespace.database();
-    match split_selector(name)? {
+fn refuse_selector(
+    warehouse: &Warehouse,
+    namespace: &Namespace,
+    what: &str,
+) -> Result<(), Refusal> {
+    let name = warehouse.at(namespace.database());
+    match split_selector(&name)? {
         (_, None) => Ok(()),
         (plain, Some(_)) => Err(Refusal::invalid(format!(
             "{name} names a reference of database {plain}, and a database is {what} without one; \

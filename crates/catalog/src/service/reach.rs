@@ -3,7 +3,7 @@
 
 use anabranch_partition::Subject;
 use anabranch_store::{
-    Answer, BranchRow, BranchState, Class, Entry, Kind, Leaf, PartitionId, Path, Read, Resolved,
+    Answer, BranchRow, BranchState, Class, Entry, Leaf, PartitionId, Path, Read, Resolved,
 };
 
 use crate::body;
@@ -143,10 +143,7 @@ impl Core {
         let (name, state) = match selector {
             Selector::Pin(state) => (None, *state),
             Selector::Reference(name) => {
-                let wanted = match name.kind {
-                    ReferenceKind::Branch => Kind::Branch,
-                    ReferenceKind::Tag => Kind::Tag,
-                };
+                let wanted = name.kind.stored();
                 let Some(entry) = reference.filter(|entry| entry.kind == wanted) else {
                     return Ok(None);
                 };

@@ -185,6 +185,7 @@ impl Catalog {
             let body: CatalogBody = body::read(&entry)?;
             items.push(CatalogInfo {
                 warehouse: Warehouse {
+                    reference: None,
                     metalake: metalake.to_owned(),
                     catalog: key.name,
                 },

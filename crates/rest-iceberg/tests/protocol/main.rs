@@ -9,6 +9,7 @@ mod loads;
 mod names;
 mod namespaces;
 mod registration;
+mod selectors;
 mod server;
 mod staging;
 mod tables;
