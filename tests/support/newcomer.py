@@ -1,4 +1,4 @@
-"""Following README's tour as a newcomer would: a shell in a fresh copy, a home of one's own, the default port."""
+"""Following a page's tour as a newcomer would: a shell in a fresh copy, a home of one's own, the default port."""
 
 import os
 import shlex
@@ -20,10 +20,11 @@ def port_is_taken() -> bool:
         return probe.connect_ex((host, int(port))) == 0
 
 
-def follow(markdown: str, folder: Path, home: Path, cargo_target: Path) -> int:
-    """Runs the tour in `folder`, then ends the server that it started; answers the shell's exit status."""
+def follow(page: str, folder: Path, home: Path, cargo_target: Path) -> int:
+    """Runs the tour of a page of `folder` in that folder, then ends the server that it started; answers the shell's exit status."""
     probe = [sys.executable, "-B", "-m", "support.ready", f"http://{ADDRESS}", str(BUILD_AND_START_SECONDS)]
-    script = tour.script(markdown, f"PYTHONPATH={shlex.quote(str(TESTS))} {shlex.join(probe)}")
+    text = (folder / page).read_text()
+    script = tour.script(page, text, f"PYTHONPATH={shlex.quote(str(TESTS))} {shlex.join(probe)}")
     with running(["bash", "-c", script], folder, environment(home, cargo_target), start_new_session=True) as shell:
         try:
             return shell.wait()

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from . import java, links, newcomer, tour, venv
+from . import java, links, newcomer, venv
 from .postgres import Cluster
 from .processes import running
 
@@ -19,6 +19,8 @@ CLIENTS = ROOT / "tests" / "clients"
 ICEBERG_SPECIFICATION = "shared/spec/iceberg-rest-open-api.yaml"
 # Always the same folder, and files as old as their originals, so that cargo builds the copy only once.
 TOUR_FOLDER = CACHE / "tour" / "anabranch"
+# One after the other in one folder: what a tour leaves is there for the next, as for who follows both.
+TOURS = ["README.md", "docs/branches.md"]
 
 # Servers that tests stop, fail and kill at named points.
 POINTS = ["--features", "anabranch/fault-points"]
@@ -109,18 +111,16 @@ def spec(bench: Bench) -> None:
 
 
 def readme(bench: Bench) -> None:
-    """README's tour, pasted block by block into a clean copy of this tree"""
-    page = ROOT / "README.md"
-    if not page.exists() or tour.BEGIN not in page.read_text():
-        raise StageSkipped("README.md has no tour")
+    """the tours of README.md and docs/branches.md, pasted block by block into a clean copy of this tree"""
     if newcomer.port_is_taken():
-        raise StageFailed(f"the tour needs {newcomer.ADDRESS}, where something listens")
+        raise StageFailed(f"the tours need {newcomer.ADDRESS}, where something listens")
     home = bench.scratch()
     bench.run(str(bench.venv("iceberg") / "python"), "-B", str(ROOT / "tests" / "support" / "duckdb_extensions.py"),
               str(home / ".duckdb" / "extensions"))
     copy_tree(TOUR_FOLDER)
-    if status := newcomer.follow(page.read_text(), TOUR_FOLDER, home, cargo_target=ROOT / "target"):
-        raise StageFailed(f"the tour: exit status {status}")
+    for page in TOURS:
+        if status := newcomer.follow(page, TOUR_FOLDER, home, cargo_target=ROOT / "target"):
+            raise StageFailed(f"the tour of {page}: exit status {status}")
 
 
 def copy_tree(target: Path) -> None:

@@ -1,4 +1,4 @@
-"""The tour in README.md, run as a newcomer pastes it.
+"""The tour of a page, run as a newcomer pastes it.
 
 The tour is what stands between the comments `<!-- tour -->` and `<!-- end of tour -->`. Its fenced blocks become
 one shell script, so that a folder entered or an environment activated in one block holds in the next:
@@ -38,9 +38,9 @@ class TourError(RuntimeError):
     """The tour can't be run as it is written."""
 
 
-def script(markdown: str, readiness_probe: str) -> str:
+def script(page: str, markdown: str, readiness_probe: str) -> str:
     """The tour as a bash script. `readiness_probe` is a command that returns when the server is ready."""
-    steps = [step(block, readiness_probe) for block in blocks(markdown) if block.info not in ONLY_SHOWN]
+    steps = [step(page, block, readiness_probe) for block in blocks(markdown) if block.info not in ONLY_SHOWN]
     if not steps:
         raise TourError("the tour has no block to run")
     return "\n".join(["set -eo pipefail", *steps, ""])
@@ -71,9 +71,9 @@ def blocks(markdown: str) -> list[Block]:
     return found
 
 
-def step(block: Block, readiness_probe: str) -> str:
+def step(page: str, block: Block, readiness_probe: str) -> str:
     replaced = f"; for `{RELEASE_RUN}` the debug build is run" if RELEASE_RUN in block.text else ""
-    title = f"printf '\\n── README.md:%d (%s%s)\\n' {block.line} {shlex.quote(block.info)} {shlex.quote(replaced)}"
+    title = f"printf '\\n── %s:%d (%s%s)\\n' {page} {block.line} {shlex.quote(block.info)} {shlex.quote(replaced)}"
     text = block.text.replace(RELEASE_RUN, DEBUG_RUN)
     match block.info:
         case "sh":
