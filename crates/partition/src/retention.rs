@@ -64,6 +64,18 @@ impl Partitions {
         }
     }
 
+    /// Removes what is left of branches that ended before the horizon and that nothing needs.
+    pub async fn retire_branches(&self, partition: PartitionId) -> Result<u64, RunError> {
+        let mut removed = 0;
+        loop {
+            let step = self.core.store.retire(partition, STEP).await;
+            match step.map_err(|error| RunError::from_store(&error))? {
+                0 => return Ok(removed),
+                step => removed += step,
+            }
+        }
+    }
+
     async fn has_older(
         &self,
         partition: PartitionId,

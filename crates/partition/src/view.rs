@@ -211,6 +211,46 @@ impl<'a> View<'a> {
         }))
     }
 
+    /// Those of some branches that have a row.
+    pub fn known_branches(
+        &self,
+        partition: PartitionId,
+        branches: &[BranchId],
+    ) -> Result<BTreeSet<BranchId>, Stop> {
+        let mut known = BTreeSet::new();
+        let mut unknown = Vec::new();
+        for branch in branches {
+            match self.branch(partition, *branch) {
+                Ok(row) => known.extend(row.map(|row| row.branch)),
+                Err(Stop::Read(reads)) => unknown.extend(reads),
+                Err(stop) => return Err(stop),
+            }
+        }
+        match unknown.is_empty() {
+            true => Ok(known),
+            false => Err(Stop::Read(unknown)),
+        }
+    }
+
+    /// All branches of a partition, those that ended too. Only of what was committed before.
+    pub fn branches(&self, partition: PartitionId) -> Result<&[BranchRow], Stop> {
+        let read = Read::Branches(partition);
+        match self.rows.others.get(&read) {
+            Some(Answer::Branches(rows)) => Ok(rows),
+            _ => Err(Stop::Read(vec![read])),
+        }
+    }
+
+    /// The merges that keep the states that they merged, on whichever branch. Only of what was
+    /// committed before.
+    pub fn pinning_merges(&self, partition: PartitionId) -> Result<&[(Key, Entry)], Stop> {
+        let read = Read::PinningMerges(partition);
+        match self.rows.others.get(&read) {
+            Some(Answer::Entries(merges)) => Ok(merges),
+            _ => Err(Stop::Read(vec![read])),
+        }
+    }
+
     /// What lies below a branch's own entry.
     fn inherited(&self, key: &Key) -> Result<Option<Entry>, Stop> {
         if key.branch == BranchId::MAIN {
@@ -341,12 +381,16 @@ impl<'a> View<'a> {
     /// The entry of a container, found by its id. Its name and existence are exact while the
     /// container's own partition is held.
     pub fn container(&self, id: PartitionId) -> Result<Option<(Key, Entry)>, Stop> {
-        let object = ObjectId::from(id);
+        self.place_on_main(ObjectId::from(id))
+    }
+
+    /// Where a thing stands on `main`, in whichever partition: exact as far as partitions are held.
+    pub fn place_on_main(&self, object: ObjectId) -> Result<Option<(Key, Entry)>, Stop> {
         let overlaid = |overlay: &Overlay| {
             overlay
                 .entries
                 .iter()
-                .filter(|(key, _)| key.class == Class::Container)
+                .filter(|(key, _)| key.branch == BranchId::MAIN)
                 .find_map(|(key, entry)| {
                     entry
                         .as_ref()
@@ -357,7 +401,7 @@ impl<'a> View<'a> {
         if let Some(found) = overlaid(&self.effects.overlay).or_else(|| overlaid(self.batch)) {
             return Ok(Some(found));
         }
-        let read = Read::Container(id);
+        let read = Read::Container(PartitionId(object.0));
         match self.rows.others.get(&read) {
             Some(Answer::Entries(entries)) => Ok(entries
                 .first()

@@ -84,6 +84,11 @@ pub trait Store: Send + Sync + 'static {
     /// rows; answers how many went. The horizon itself is raised by a [`WriteSet`].
     async fn prune(&self, partition: PartitionId, limit: u32) -> Result<u64, StoreError>;
 
+    /// Removes what is left of branches that ended at or below the partition's horizon and of which
+    /// nothing pins a state, at most `limit` rows of each kind; answers how many went, none if all
+    /// are gone.
+    async fn retire(&self, partition: PartitionId, limit: u32) -> Result<u64, StoreError>;
+
     /// Removes operation records that have expired by the store's clock; answers how many.
     async fn expire_operations(&self, limit: u32) -> Result<u64, StoreError>;
 

@@ -21,7 +21,8 @@ pub enum At {
 pub enum Read {
     /// The version under one key → [`Answer::Entry`].
     Point(Key),
-    /// The container's own entry in its parent's partition, by id, always the latest
+    /// Where a thing stands on the `main` of whichever partition, by its id, always the latest: a
+    /// container's own entry in its parent's partition
     /// → [`Answer::Entries`] (one or none).
     Container(PartitionId),
     /// Names of one scope and class in byte order → [`Answer::Entries`].
@@ -92,6 +93,10 @@ pub enum Read {
         /// At most this many.
         limit: u32,
     },
+    /// All branches of a partition, those that ended too, by id → [`Answer::Branches`].
+    Branches(PartitionId),
+    /// Merges, on whichever branch, whose entries hold pins → [`Answer::Entries`].
+    PinningMerges(PartitionId),
     /// Whether a pin keeps this state → [`Answer::Pinned`].
     Pinned(PartitionId, BranchState),
 }
@@ -111,6 +116,8 @@ pub enum Answer {
     Operation(Option<OperationRecord>),
     /// Of a branch read.
     Branch(Option<BranchRow>),
+    /// Of a branches read.
+    Branches(Vec<BranchRow>),
     /// Of a touched read.
     Keys(Vec<Key>),
     /// Of a log read.

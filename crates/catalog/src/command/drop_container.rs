@@ -1,9 +1,11 @@
 //! Drops a metalake, a catalog or a first-level database.
 
 use anabranch_partition::{Command, Context, Reason, Refusal, Stop, Subject, View};
-use anabranch_store::{BranchId, Class, PartitionId, Read};
+use anabranch_store::{BranchId, Class, Entry, Key, Kind, PartitionId, Read};
 
 use crate::place::{Container, container_key, noun};
+use crate::reference::body::ReferenceBody;
+use crate::reference::find::unreadable;
 
 /// Entries that one step of a cascade removes.
 const STEP: u32 = 500;
@@ -67,7 +69,7 @@ impl DropContainer {
             if entries.is_empty() {
                 return Ok(());
             }
-            for (key, _) in entries {
+            for (key, entry) in entries {
                 match key.class {
                     // What was merged into `main` is no content of its own.
                     Class::Merge => {}
@@ -75,9 +77,25 @@ impl DropContainer {
                     _ if !self.cascade => return Err(self.not_empty()),
                     _ => {}
                 }
+                self.let_go(view, &key, &entry)?;
                 view.remove(key)?;
             }
         }
+    }
+
+    /// Ends a branch, and lets go of what a reference or merge kept.
+    fn let_go(&self, view: &mut View<'_>, key: &Key, entry: &Entry) -> Result<(), Stop> {
+        if entry.kind == Kind::Branch {
+            let body: ReferenceBody =
+                serde_json::from_str(&entry.body).map_err(|_| unreadable("reference"))?;
+            if let Some(row) = view.branch(key.partition, body.branch)? {
+                view.end_branch(row);
+            }
+        }
+        if matches!(key.class, Class::Reference | Class::Merge) {
+            view.unpin(entry.object);
+        }
+        Ok(())
     }
 
     fn has_references(&self) -> Stop {

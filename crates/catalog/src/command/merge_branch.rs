@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use anabranch_partition::{Command, Context, Layers, Reason, Refusal, Stop, Subject, View};
-use anabranch_store::{BranchRow, BranchState, Class, Key, Kind, ObjectId, Pin, Read};
+use anabranch_store::{
+    BranchId, BranchRow, BranchState, Class, Key, Kind, ObjectId, PartitionId, Pin, Read,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -13,6 +15,7 @@ use crate::reference::body::{
     MergeBody, ReferenceKind, ReferenceName, merge_key, reference_key, state_name,
 };
 use crate::reference::find::{ReferenceInfo, chosen_state, find, find_of_kind, oldest_name};
+use crate::reference::past::Past;
 use crate::reference::plan::{
     Conflict, Modes, Outcome, Place, Plan, Standing, Version, Why, written,
 };
@@ -58,6 +61,9 @@ pub struct MergedTable {
     /// What became of it.
     pub outcome: Outcome,
 }
+
+/// Branches in a past, above which it is looked through.
+const LONG_PAST: usize = 64;
 
 impl Command for MergeBranch {
     type Outcome = Merged;
@@ -107,6 +113,7 @@ impl Command for MergeBranch {
         let bases = sides.bases(view, &pasts)?;
         let mut plan = sides.plan(view, &pasts, &bases, &self.modes)?;
         self.check_namespaces(view, &target.row, &mut plan)?;
+        check_places(view, &target.row, &mut plan)?;
         if !plan.conflicts.is_empty() {
             return Err(self.conflicts(&plan.conflicts).into());
         }
@@ -129,7 +136,7 @@ impl Command for MergeBranch {
             source: self.source.clone(),
             state: merged_state,
             bases: base_states,
-            past: pasts.1.and(&pasts.0),
+            past: of_what_is_known(view, partition, pasts.1.and(&pasts.0))?,
             left_out: plan.left_out.into_iter().collect(),
             by: context.principal.to_owned(),
             tables: plan.writes.keys().map(written).collect(),
@@ -153,6 +160,16 @@ impl Command for MergeBranch {
         merged.reference.revision = merged.revision.clone();
         Ok(merged)
     }
+}
+
+/// Branches of which nothing is left are in nobody else's past: a long one is freed of them.
+fn of_what_is_known(view: &View<'_>, partition: PartitionId, past: Past) -> Result<Past, Stop> {
+    if past.branches().count() <= LONG_PAST {
+        return Ok(past);
+    }
+    let branches: Vec<BranchId> = past.branches().collect();
+    let known = view.known_branches(partition, &branches)?;
+    Ok(past.of_branches(&known))
 }
 
 fn tables(plan: &Plan) -> Vec<MergedTable> {
@@ -188,6 +205,32 @@ fn write(view: &mut View<'_>, target: &BranchRow, plan: &Plan) -> Result<(), Sto
             view.put(key(place), kind, object, body)?;
         }
     }
+    Ok(())
+}
+
+/// A thing stands in one place on `main`: one that was moved to another database since stays there.
+fn check_places(view: &View<'_>, target: &BranchRow, plan: &mut Plan) -> Result<(), Stop> {
+    if target.branch != BranchId::MAIN {
+        return Ok(());
+    }
+    let mut conflicts = Vec::new();
+    for (place, version) in &plan.writes {
+        let Some(version) = version else { continue };
+        let standing = view.place_on_main(version.object)?;
+        if standing.is_some_and(|(key, _)| key.partition != target.partition) {
+            conflicts.push(Conflict {
+                place: place.clone(),
+                base: None,
+                source: Some(Standing {
+                    place: place.clone(),
+                    version: version.clone(),
+                }),
+                target: None,
+                why: Why::MovedAway,
+            });
+        }
+    }
+    plan.conflicts.extend(conflicts);
     Ok(())
 }
 
@@ -309,6 +352,7 @@ fn words(why: Why) -> &'static str {
         Why::BasesDisagree => "its histories cross, and what both sides started from differs",
         Why::NameTaken => "the target has another table of that name",
         Why::NoNamespace => "the target has no such namespace",
+        Why::MovedAway => "it stands in another database now",
         Why::NamespaceInUse => "dropped in the source, but the target has something in it",
     }
 }

@@ -5,6 +5,7 @@
 //! - `plan`: what a merge makes of the target's map.
 //! - `diff`: what differs between two states; `log`: what happened to a branch; `shown`: what a
 //!   state shows, as clients are told.
+//! - `release`: which states merges needn't keep any longer.
 //! - `name`: what may name a reference.
 //! - `body`: what is stored of references and merges; `find`: what stands, as commands see it.
 
@@ -15,6 +16,7 @@ pub(crate) mod log;
 pub(crate) mod name;
 pub(crate) mod past;
 pub(crate) mod plan;
+pub(crate) mod release;
 pub(crate) mod shown;
 pub(crate) mod sides;
 

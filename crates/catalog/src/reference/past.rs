@@ -3,7 +3,7 @@
 //! A branch is a line, so all that is past of a state is, for each branch, everything up to some
 //! revision of it. Forks and recorded merges add branches.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_store::{BranchId, BranchState, Revision};
 use serde::{Deserialize, Serialize};
@@ -45,6 +45,17 @@ impl Past {
             Ok(place) => self.0[place].revision,
             Err(_) => Revision::ZERO,
         }
+    }
+
+    /// The branches in it.
+    pub fn branches(&self) -> impl Iterator<Item = BranchId> {
+        self.0.iter().map(|state| state.branch)
+    }
+
+    /// What it says of some branches.
+    pub fn of_branches(mut self, branches: &BTreeSet<BranchId>) -> Past {
+        self.0.retain(|state| branches.contains(&state.branch));
+        self
     }
 
     /// Whether a state is part of it.

@@ -96,6 +96,8 @@ pub enum Why {
     NameTaken,
     /// The target has no such namespace.
     NoNamespace,
+    /// On `main` of another database stands the very thing.
+    MovedAway,
     /// The target has something in the namespace that the source dropped.
     NamespaceInUse,
 }

@@ -116,8 +116,10 @@ impl Catalog {
             PRUNE_TASK => {
                 let retention = self.core.limits.history_retention;
                 let pruned = self.core.partitions.prune_all(retention).await?;
+                let retired = self.core.retire().await?;
                 Ok(After::Again(format!(
-                    "{} rows of history and {} operation records removed",
+                    "{} rows of history, {retired} of deleted branches and {} operation records \
+                     removed",
                     pruned.rows, pruned.operations
                 )))
             }

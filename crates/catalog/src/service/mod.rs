@@ -17,6 +17,7 @@ mod purge;
 mod reach;
 mod reference_reads;
 mod references;
+mod retire;
 mod selectors;
 mod states;
 mod sweep;

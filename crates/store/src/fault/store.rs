@@ -153,6 +153,15 @@ impl Store for FaultStore {
         )
     }
 
+    async fn retire(&self, partition: PartitionId, limit: u32) -> Result<u64, StoreError> {
+        call!(
+            self.faults,
+            "retire",
+            unknown,
+            self.inner.retire(partition, limit)
+        )
+    }
+
     async fn expire_operations(&self, limit: u32) -> Result<u64, StoreError> {
         call!(
             self.faults,

@@ -1,9 +1,11 @@
 //! Branches, their pins, and which keys they touched.
 
+use std::sync::LazyLock;
+
 use tokio_postgres::Row;
 
 use super::connection::{Statement, values};
-use super::rows::{self, CHANGE};
+use super::rows::{self, CHANGE, ENTRY, KEY};
 use crate::branch::{BranchRow, BranchState};
 use crate::codec;
 use crate::entry::{BranchId, Class};
@@ -11,25 +13,80 @@ use crate::error::StoreError;
 use crate::partition::PartitionId;
 use crate::revision::Revision;
 
+const BRANCH: &str = "partition, branch, head, lineage, ended, floor";
+
 pub(super) fn row(partition: PartitionId, branch: BranchId) -> Statement<'static> {
-    Statement::new(
-        "SELECT head, lineage, ended, floor FROM branch WHERE partition = $1 AND branch = $2",
-        values![partition.0, branch.0],
-    )
+    static ROW: LazyLock<String> = LazyLock::new(|| {
+        format!("SELECT {BRANCH} FROM branch WHERE partition = $1 AND branch = $2")
+    });
+    Statement::new(&**ROW, values![partition.0, branch.0])
 }
 
-pub(super) fn found(
-    row: &Row,
-    (partition, branch): (PartitionId, BranchId),
-) -> Result<BranchRow, StoreError> {
+pub(super) fn all(partition: PartitionId) -> Statement<'static> {
+    static ALL: LazyLock<String> = LazyLock::new(|| {
+        format!("SELECT {BRANCH} FROM branch WHERE partition = $1 ORDER BY branch")
+    });
+    Statement::new(&**ALL, values![partition.0])
+}
+
+pub(super) fn found(row: &Row) -> Result<BranchRow, StoreError> {
     Ok(BranchRow {
-        partition,
-        branch,
-        head: Revision(rows::get(row, 0)?),
-        lineage: codec::lineage(rows::get(row, 1)?)?,
-        ended: rows::get::<Option<i64>>(row, 2)?.map(Revision),
-        floor: Revision(rows::get(row, 3)?),
+        partition: PartitionId(rows::get(row, 0)?),
+        branch: BranchId(rows::get(row, 1)?),
+        head: Revision(rows::get(row, 2)?),
+        lineage: codec::lineage(rows::get(row, 3)?)?,
+        ended: rows::get::<Option<i64>>(row, 4)?.map(Revision),
+        floor: Revision(rows::get(row, 5)?),
     })
+}
+
+pub(super) fn pinning_merges(partition: PartitionId) -> Statement<'static> {
+    static MERGES: LazyLock<String> = LazyLock::new(|| {
+        format!(
+            "SELECT {KEY}, {ENTRY} FROM current c WHERE partition = $1 AND scope = '' \
+             AND class = 5 AND branch IN (SELECT branch FROM branch WHERE partition = $1) \
+             AND EXISTS (SELECT 1 FROM pin WHERE owner = c.object) ORDER BY branch, name"
+        )
+    });
+    Statement::new(&**MERGES, values![partition.0])
+}
+
+/// Removes what is left of branches that ended before the horizon and that nothing pins; their
+/// rows go last, when a run before has removed everything else.
+pub(super) fn retire(partition: PartitionId, limit: u32) -> Statement<'static> {
+    static RETIRE: LazyLock<String> = LazyLock::new(|| {
+        let rest = |table: &str| {
+            format!(
+                "{table}_rows AS (DELETE FROM {table} WHERE ctid = ANY (ARRAY(\
+                     SELECT ctid FROM {table} WHERE partition = $1 \
+                       AND branch IN (SELECT branch FROM retired) LIMIT $2)) RETURNING 1), "
+            )
+        };
+        let has = |table: &str| {
+            format!(
+                " AND NOT EXISTS (SELECT 1 FROM {table} t \
+                 WHERE t.partition = b.partition AND t.branch = b.branch)"
+            )
+        };
+        let tables = ["current", "history", "birth"];
+        format!(
+            "WITH retired AS MATERIALIZED (SELECT b.branch \
+                 FROM branch b JOIN partition r ON r.id = b.partition \
+                 WHERE b.partition = $1 AND b.ended <= r.horizon \
+                   AND NOT EXISTS (SELECT 1 FROM pin p \
+                       WHERE p.partition = b.partition AND p.branch = b.branch)), \
+             freed AS (DELETE FROM pin WHERE owner IN (SELECT object FROM current \
+                 WHERE partition = $1 AND branch IN (SELECT branch FROM retired) \
+                   AND scope = '' AND class = 5)), \
+             {} branch_rows AS (DELETE FROM branch b WHERE partition = $1 \
+                 AND branch IN (SELECT branch FROM retired){} RETURNING 1) \
+             SELECT (SELECT count(*) FROM current_rows) + (SELECT count(*) FROM history_rows) \
+                 + (SELECT count(*) FROM birth_rows) + (SELECT count(*) FROM branch_rows)",
+            tables.map(rest).concat(),
+            tables.map(has).concat()
+        )
+    });
+    Statement::new(&**RETIRE, values![partition.0, i64::from(limit)])
 }
 
 pub(super) fn is_pinned(partition: PartitionId, state: BranchState) -> Statement<'static> {

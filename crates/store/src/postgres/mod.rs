@@ -164,6 +164,10 @@ impl Store for PostgresStore {
         count(&self.change(log::prune(partition, limit)).await?)
     }
 
+    async fn retire(&self, partition: PartitionId, limit: u32) -> Result<u64, StoreError> {
+        count(&self.change(branches::retire(partition, limit)).await?)
+    }
+
     async fn expire_operations(&self, limit: u32) -> Result<u64, StoreError> {
         count(&self.change(tasks::expire_operations(limit)).await?)
     }

@@ -9,7 +9,7 @@ use super::connection::{Statement, values};
 use super::rows::{self, CLOCK, ENTRY, KEY, PARTITION, of_table};
 use super::{branches, scan};
 use crate::codec::unreadable;
-use crate::entry::{BranchId, Key};
+use crate::entry::Key;
 use crate::error::StoreError;
 use crate::partition::{PartitionId, PartitionState};
 use crate::read::{Answer, At, Path, Read, Resolved};
@@ -42,9 +42,11 @@ enum Source {
         statement: usize,
         key: String,
     },
-    Branch(usize, (PartitionId, BranchId)),
+    Branch(usize),
     Keys(usize),
     Changes(usize),
+    Branches(usize),
+    Merges(usize),
     Pinned(usize),
 }
 
@@ -211,7 +213,7 @@ fn further(at: At, read: &Read, statements: &mut Vec<Statement<'static>>) -> Sou
         }
         Read::Branch(partition, branch) => {
             statements.push(branches::row(*partition, *branch));
-            Source::Branch(first, (*partition, *branch))
+            Source::Branch(first)
         }
         Read::Touched {
             partition,
@@ -233,6 +235,14 @@ fn further(at: At, read: &Read, statements: &mut Vec<Statement<'static>>) -> Sou
         } => {
             statements.push(branches::log((*partition, *branch), *before, *limit));
             Source::Changes(first)
+        }
+        Read::Branches(partition) => {
+            statements.push(branches::all(*partition));
+            Source::Branches(first)
+        }
+        Read::PinningMerges(partition) => {
+            statements.push(branches::pinning_merges(*partition));
+            Source::Merges(first)
         }
         Read::Pinned(partition, state) => {
             statements.push(branches::is_pinned(*partition, *state));
@@ -420,9 +430,9 @@ impl Source {
                 }
                 Answer::Operation(found)
             }
-            Source::Branch(statement, map) => {
+            Source::Branch(statement) => {
                 let row = of(*statement).first();
-                Answer::Branch(row.map(|row| branches::found(row, *map)).transpose()?)
+                Answer::Branch(row.map(|row| branches::found(row)).transpose()?)
             }
             Source::Keys(statement) => {
                 let keys = of(*statement).iter().map(|row| rows::key(row, 0));
@@ -431,6 +441,15 @@ impl Source {
             Source::Changes(statement) => {
                 let changes = of(*statement).iter().map(rows::change);
                 Answer::Changes(changes.collect::<Result<_, StoreError>>()?)
+            }
+            Source::Branches(statement) => {
+                let rows = of(*statement).iter().map(branches::found);
+                Answer::Branches(rows.collect::<Result<_, StoreError>>()?)
+            }
+            Source::Merges(statement) => {
+                let rows = of(*statement).iter();
+                let merges = rows.map(|row| Ok((rows::key(row, 0)?, rows::entry(row, 5)?)));
+                Answer::Entries(merges.collect::<Result<_, StoreError>>()?)
             }
             Source::Pinned(statement) => Answer::Pinned(!of(*statement).is_empty()),
         })

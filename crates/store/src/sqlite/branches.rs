@@ -4,34 +4,98 @@ use std::sync::LazyLock;
 
 use rusqlite::params;
 
-use super::rows::{CHANGE, Db};
+use super::rows::{CHANGE, Columns, Db, ENTRY, KEY};
 use crate::branch::{BranchRow, BranchState};
 use crate::codec;
-use crate::entry::{BranchId, Class, Key};
+use crate::entry::{BranchId, Class, Entry, Key};
 use crate::error::StoreError;
 use crate::partition::PartitionId;
 use crate::revision::Revision;
 use crate::write::{Change, WriteSet};
+
+const BRANCH: &str = "branch, head, lineage, ended, floor";
+
+fn of_row(partition: PartitionId, row: Columns<'_, '_>) -> Result<BranchRow, StoreError> {
+    Ok(BranchRow {
+        partition,
+        branch: BranchId(row.int(0)?),
+        head: Revision(row.int(1)?),
+        lineage: codec::lineage(&row.get::<String>(2)?)?,
+        ended: row.get::<Option<i64>>(3)?.map(Revision),
+        floor: Revision(row.int(4)?),
+    })
+}
 
 pub(super) fn row(
     db: Db<'_>,
     partition: PartitionId,
     branch: BranchId,
 ) -> Result<Option<BranchRow>, StoreError> {
-    db.query_one(
-        "SELECT head, lineage, ended, floor FROM branch WHERE partition = ?1 AND branch = ?2",
-        params![partition.0, branch.0],
-        |row| {
-            Ok(BranchRow {
-                partition,
-                branch,
-                head: Revision(row.int(0)?),
-                lineage: codec::lineage(&row.get::<String>(1)?)?,
-                ended: row.get::<Option<i64>>(2)?.map(Revision),
-                floor: Revision(row.int(3)?),
-            })
-        },
-    )
+    static ROW: LazyLock<String> = LazyLock::new(|| {
+        format!("SELECT {BRANCH} FROM branch WHERE partition = ?1 AND branch = ?2")
+    });
+    db.query_one(&ROW, params![partition.0, branch.0], |row| {
+        of_row(partition, row)
+    })
+}
+
+pub(super) fn all(db: Db<'_>, partition: PartitionId) -> Result<Vec<BranchRow>, StoreError> {
+    static ALL: LazyLock<String> = LazyLock::new(|| {
+        format!("SELECT {BRANCH} FROM branch WHERE partition = ?1 ORDER BY branch")
+    });
+    db.query(&ALL, [partition.0], |row| of_row(partition, row))
+}
+
+pub(super) fn pinning_merges(
+    db: Db<'_>,
+    partition: PartitionId,
+) -> Result<Vec<(Key, Entry)>, StoreError> {
+    static MERGES: LazyLock<String> = LazyLock::new(|| {
+        format!(
+            "SELECT {KEY}, {ENTRY} FROM current c WHERE partition = ?1 AND scope = '' \
+             AND class = 5 AND branch IN (SELECT branch FROM branch WHERE partition = ?1) \
+             AND EXISTS (SELECT 1 FROM pin WHERE owner = c.object) ORDER BY branch, name"
+        )
+    });
+    db.query(&MERGES, [partition.0], |row| {
+        Ok((row.key(0)?, row.entry(5)?))
+    })
+}
+
+/// Removes what is left of branches that ended before the horizon and that nothing pins.
+pub(super) fn retire(db: Db<'_>, partition: PartitionId, limit: u32) -> Result<u64, StoreError> {
+    let retired = db.query_one(
+        "SELECT b.branch FROM branch b JOIN partition r ON r.id = b.partition \
+         WHERE b.partition = ?1 AND b.ended <= r.horizon AND NOT EXISTS (SELECT 1 FROM pin p \
+             WHERE p.partition = b.partition AND p.branch = b.branch) LIMIT 1",
+        [partition.0],
+        |row| row.int(0),
+    )?;
+    let Some(branch) = retired else {
+        return Ok(0);
+    };
+    db.execute(
+        "DELETE FROM pin WHERE owner IN (SELECT object FROM current \
+         WHERE partition = ?1 AND branch = ?2 AND scope = '' AND class = 5)",
+        params![partition.0, branch],
+    )?;
+    let mut removed = 0;
+    for table in ["current", "history", "birth"] {
+        removed += db.execute(
+            &format!(
+                "DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} \
+                 WHERE partition = ?1 AND branch = ?2 LIMIT ?3)"
+            ),
+            params![partition.0, branch, limit],
+        )?;
+    }
+    if removed == 0 {
+        removed = db.execute(
+            "DELETE FROM branch WHERE partition = ?1 AND branch = ?2",
+            params![partition.0, branch],
+        )?;
+    }
+    Ok(removed as u64)
 }
 
 pub(super) fn is_pinned(

@@ -195,6 +195,11 @@ impl Store for SqliteStore {
         self.writer.transact(prune).await
     }
 
+    async fn retire(&self, partition: PartitionId, limit: u32) -> Result<u64, StoreError> {
+        let retire = move |db: rows::Db<'_>| branches::retire(db, partition, limit);
+        self.writer.transact(retire).await
+    }
+
     async fn expire_operations(&self, limit: u32) -> Result<u64, StoreError> {
         let expire = move |db: rows::Db<'_>| tasks::expire_operations(db, limit);
         self.writer.transact(expire).await

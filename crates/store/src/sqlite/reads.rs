@@ -101,6 +101,10 @@ fn answer(db: Db<'_>, at: At, read: &Read) -> Result<Answer, StoreError> {
             before,
             limit,
         } => Answer::Changes(branches::log(db, (*partition, *branch), *before, *limit)?),
+        Read::Branches(partition) => Answer::Branches(branches::all(db, *partition)?),
+        Read::PinningMerges(partition) => {
+            Answer::Entries(branches::pinning_merges(db, *partition)?)
+        }
         Read::Pinned(partition, state) => {
             Answer::Pinned(branches::is_pinned(db, *partition, *state)?)
         }

@@ -170,6 +170,7 @@ struct Run {
     next: i64,
     log: Vec<String>,
     merges: [u64; 3],
+    retired: u64,
 }
 
 impl Run {
@@ -194,6 +195,7 @@ impl Run {
             next: 100,
             log: Vec::new(),
             merges: [0; 3],
+            retired: 0,
         }
     }
 
@@ -219,6 +221,10 @@ impl Run {
             10 => {
                 let pruned = self.partitions.prune(database().partition, Duration::ZERO);
                 pruned.await.unwrap();
+                let retired = self.catalog.core.retire().await.unwrap();
+                self.retired += retired;
+                self.log
+                    .push(format!("pruned, {retired} rows of branches retired"));
             }
             _ => self.write().await,
         }
@@ -388,6 +394,7 @@ fn comparable(merged: &Merged) -> (BTreeSet<String>, BTreeMap<String, Outcome>) 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn merges_are_those_of_a_graph_of_full_copies() {
     let mut merges = [0; 3];
+    let mut retired = 0;
     for seed in 0..30 {
         let folder = tempfile::tempdir().unwrap();
         let mut run = Run::new(seed, folder.path()).await;
@@ -400,10 +407,12 @@ async fn merges_are_those_of_a_graph_of_full_copies() {
         }
         let violations = run.partitions.store().audit().await.unwrap();
         assert_eq!(violations, [], "{:#?}", run.log);
+        retired += run.retired;
         for (sum, of_run) in merges.iter_mut().zip(run.merges) {
             *sum += of_run;
         }
     }
-    println!("merged before, merged, refused: {merges:?}");
+    println!("merged before, merged, refused: {merges:?}; rows retired: {retired}");
+    assert!(retired > 20, "{retired}");
     assert!(merges.iter().all(|count| *count > 50), "{merges:?}");
 }
