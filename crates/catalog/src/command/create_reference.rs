@@ -5,7 +5,7 @@ use anabranch_store::{BranchId, BranchRow, BranchState, Kind, ObjectId, Pin, Rea
 
 use crate::place::{Container, already_exists};
 use crate::reference::body::{MAIN, ReferenceBody, ReferenceKind, ReferenceName, reference_key};
-use crate::reference::find::{ReferenceInfo, chosen_state, find, find_of_kind, subject};
+use crate::reference::find::{ReferenceInfo, chosen_state, find, find_source, naming, subject};
 
 /// Locks the database's partition. Costs the same however much the source shows.
 pub(crate) struct CreateReference {
@@ -39,9 +39,11 @@ impl Command for CreateReference {
         self.database.guard(view, Subject::Namespace)?;
         let partition = self.database.partition;
         if let Some(taken) = find(view, partition, &self.new.name)? {
-            return Err(already_exists(subject(taken.name.kind), &self.new.name).into());
+            let taken = taken.name;
+            let refusal = already_exists(subject(taken.kind), &taken.name);
+            return Err(naming(&taken, refusal).into());
         }
-        let source = find_of_kind(view, partition, &self.source)?;
+        let source = find_source(view, partition, &self.source)?;
         source.expect(self.expected.as_deref())?;
         let state = chosen_state(view, &source, self.state)?;
         let mut body = ReferenceBody {
