@@ -211,7 +211,7 @@ pub(crate) fn subject_of(entry: &Entry) -> Subject {
         Kind::Namespace => Subject::Namespace,
         Kind::IcebergTable | Kind::Purge | Kind::Absent => Subject::Table,
         Kind::IcebergView => Subject::View,
-        Kind::Branch | Kind::Merge => Subject::Branch,
+        Kind::Branch | Kind::Merge | Kind::Fork => Subject::Branch,
         Kind::Tag => Subject::Tag,
     }
 }

@@ -1,6 +1,6 @@
 //! Answers, as they are given and as operation records keep them.
 
-use anabranch_store::{Answer, OperationRecord, Read, Revision, StoreTime};
+use anabranch_store::{Answer, BranchId, OperationRecord, Read, Revision, StoreTime};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -15,6 +15,8 @@ pub struct Accepted<T> {
     pub outcome: T,
     /// The revision of its changes; the one of the first time if it is replayed.
     pub revision: Revision,
+    /// The branch whose map it changed.
+    pub branch: BranchId,
     /// Whether this is the recorded answer of an earlier, equal request.
     pub replayed: bool,
 }
@@ -69,7 +71,12 @@ impl Partitions {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Recorded {
-    Outcome { outcome: Value, revision: Revision },
+    Outcome {
+        outcome: Value,
+        revision: Revision,
+        #[serde(default)]
+        branch: BranchId,
+    },
     Refused(Refusal),
 }
 
@@ -81,6 +88,7 @@ impl Recorded {
             Ok(accepted) => Some(Recorded::Outcome {
                 outcome: accepted.outcome.clone(),
                 revision: accepted.revision,
+                branch: accepted.branch,
             }),
             Err(RunError::Refused(refusal)) => Some(Recorded::Refused(refusal.clone())),
             Err(_) => None,
@@ -97,9 +105,14 @@ pub(crate) fn replay(record: &OperationRecord, key: &OperationKey, principal: &s
         )));
     }
     match serde_json::from_str::<Recorded>(&record.answer) {
-        Ok(Recorded::Outcome { outcome, revision }) => Ok(Accepted {
+        Ok(Recorded::Outcome {
             outcome,
             revision,
+            branch,
+        }) => Ok(Accepted {
+            outcome,
+            revision,
+            branch,
             replayed: true,
         }),
         Ok(Recorded::Refused(refusal)) => Err(RunError::Refused(refusal)),

@@ -279,6 +279,7 @@ impl Run {
         let reply = Ok(Accepted {
             outcome,
             revision,
+            branch: submission.command.branch(),
             replayed: false,
         });
         self.record_answer(submission, &reply);

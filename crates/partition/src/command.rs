@@ -1,6 +1,6 @@
 //! Commands: pure decisions over a view.
 
-use anabranch_store::{PartitionId, Read, Revision, StoreTime};
+use anabranch_store::{BranchId, PartitionId, Read, Revision, StoreTime};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -48,6 +48,11 @@ pub trait Command: Send + Sync + 'static {
 
     /// A name for logs, metrics and traces.
     fn name(&self) -> &'static str;
+
+    /// The branch whose map it changes; `main` for what isn't versioned.
+    fn branch(&self) -> BranchId {
+        BranchId::MAIN
+    }
 
     /// Rows that `apply` is known to want, so that one statement reads them for a whole batch.
     fn reads(&self) -> Vec<Read>;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anabranch_store::{ConflictReason, PartitionId, Read, Store, StoreError};
+use anabranch_store::{BranchId, ConflictReason, PartitionId, Read, Store, StoreError};
 use futures::FutureExt;
 use rand::Rng;
 use serde::de::DeserializeOwned;
@@ -49,6 +49,7 @@ pub struct Request<C> {
 /// A command without its types.
 pub(crate) trait AnyCommand: Send + Sync {
     fn name(&self) -> &'static str;
+    fn branch(&self) -> BranchId;
     fn reads(&self) -> Vec<Read>;
     fn apply(&self, view: &mut View<'_>, context: &Context<'_>) -> Result<Value, Stop>;
 }
@@ -58,6 +59,10 @@ struct Typed<C>(C);
 impl<C: Command> AnyCommand for Typed<C> {
     fn name(&self) -> &'static str {
         self.0.name()
+    }
+
+    fn branch(&self) -> BranchId {
+        self.0.branch()
     }
 
     fn reads(&self) -> Vec<Read> {
@@ -197,6 +202,7 @@ fn typed<T: DeserializeOwned>(accepted: Accepted<Value>) -> Result<Accepted<T>, 
     Ok(Accepted {
         outcome,
         revision: accepted.revision,
+        branch: accepted.branch,
         replayed: accepted.replayed,
     })
 }

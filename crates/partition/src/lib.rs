@@ -28,6 +28,7 @@ mod executor;
 mod feed;
 mod gate;
 mod layers;
+mod look;
 mod outcome;
 mod read;
 mod refusal;

@@ -303,9 +303,9 @@ impl<'a> View<'a> {
         Ok(touched)
     }
 
-    /// Whether a state can be read whole: it is young enough, or pinned.
+    /// Whether a state can be read whole: it is young enough and its branch stands, or it is pinned.
     pub fn is_kept(&self, row: &BranchRow, revision: Revision) -> Result<bool, Stop> {
-        if revision >= row.floor {
+        if row.keeps(revision) {
             return Ok(true);
         }
         let state = BranchState {

@@ -138,6 +138,8 @@ impl Writes {
             && self.tasks.is_empty()
             && self.finished_tasks.is_empty()
             && self.overlay.partitions.is_empty()
+            && self.pins.is_empty()
+            && self.unpinned.is_empty()
     }
 
     /// Where the change log will hold this transaction, if it changes any partition.

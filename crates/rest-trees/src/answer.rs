@@ -40,6 +40,13 @@ pub(crate) fn below(PathNames([warehouse, name, below]): PathNames<3>) -> (Datab
     (Database { warehouse, name }, below)
 }
 
+/// The database, and the two names behind it.
+pub(crate) fn below_both(
+    PathNames([warehouse, name, below, last]): PathNames<4>,
+) -> (Database, String, String) {
+    (Database { warehouse, name }, below, last)
+}
+
 /// Who asks; a request without a body has an empty one.
 pub(crate) fn caller(context: &RequestContext, body: &[u8]) -> Caller {
     Caller {

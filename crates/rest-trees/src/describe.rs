@@ -27,6 +27,10 @@ pub struct Described {
     crate::change::change,
     crate::delete::delete,
     crate::merge::merge,
+    crate::tables::list,
+    crate::tables::show,
+    crate::log::log,
+    crate::diff::diff,
 ))]
 struct Document;
 

@@ -18,12 +18,15 @@ mod change;
 mod create;
 mod delete;
 mod describe;
+mod diff;
 mod list;
+mod log;
 mod merge;
 mod protocol;
 mod reference;
 mod request;
 mod show;
+mod tables;
 
 use anabranch_catalog::Catalog;
 use axum::Router;
@@ -44,5 +47,9 @@ pub fn router<P: Protocol>(database: &str, catalog: Catalog) -> Router {
                 .delete(delete::delete::<P>),
         )
         .route(&at("/{name}/merge"), post(merge::merge::<P>))
+        .route(&at("/{name}/tables"), get(tables::list::<P>))
+        .route(&at("/{name}/tables/{table}"), get(tables::show::<P>))
+        .route(&at("/{name}/log"), get(log::log::<P>))
+        .route(&at("/{name}/diff/{other}"), get(diff::diff::<P>))
         .with_state(catalog)
 }

@@ -204,10 +204,11 @@ pub(crate) const INVARIANTS: &[Invariant] = &[
         name: "class-fits-kind",
         sql: "SELECT 'entry ' || name || ' in partition ' || CAST(partition AS text) \
                   || ' has class ' || CAST(class AS text) || ' and kind ' || CAST(kind AS text) \
-              FROM current WHERE class NOT IN (1, 2, 3, 4, 5) \
+              FROM current WHERE class NOT IN (1, 2, 3, 4, 5, 6) \
                   OR (kind IN (1, 2, 3) AND class <> 1) OR (kind IN (10, 11) AND class <> 2) \
                   OR (kind = 20) <> (class = 3) OR (kind IN (30, 31)) <> (class = 4) \
-                  OR (kind = 32) <> (class = 5) \
+                  OR (kind = 32) <> (class = 5) OR (kind = 33) <> (class = 6) \
+                  OR (kind = 33 AND branch = 0) \
                   OR (kind = 40 AND (class NOT IN (1, 2) OR branch = 0))",
     },
     Invariant {

@@ -35,6 +35,14 @@ pub struct BranchRow {
     pub floor: Revision,
 }
 
+impl BranchRow {
+    /// Whether a state of it can be read whole, pinned or not. When a branch ends, the states
+    /// below it may go.
+    pub fn keeps(&self, revision: Revision) -> bool {
+        self.ended.is_none() && revision >= self.floor
+    }
+}
+
 /// How far a branch has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {

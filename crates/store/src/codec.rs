@@ -24,6 +24,7 @@ pub(crate) fn class(number: i64) -> Result<Class, StoreError> {
         3 => Ok(Class::Purge),
         4 => Ok(Class::Reference),
         5 => Ok(Class::Merge),
+        6 => Ok(Class::Fork),
         other => Err(unreadable("class", other)),
     }
 }
@@ -39,6 +40,7 @@ pub(crate) fn kind(number: i64) -> Result<Kind, StoreError> {
         30 => Ok(Kind::Branch),
         31 => Ok(Kind::Tag),
         32 => Ok(Kind::Merge),
+        33 => Ok(Kind::Fork),
         40 => Ok(Kind::Absent),
         other => Err(unreadable("kind", other)),
     }

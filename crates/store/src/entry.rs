@@ -29,8 +29,11 @@ impl From<PartitionId> for ObjectId {
     }
 }
 
-/// The reference whose map an entry belongs to; [`BranchId::MAIN`] for what isn't versioned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// The reference whose map an entry belongs to; [`BranchId::MAIN`], the default, for what isn't
+/// versioned.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct BranchId(pub i64);
 
@@ -59,6 +62,8 @@ pub enum Class {
     Reference = 4,
     /// Merges into a branch, by their revision.
     Merge = 5,
+    /// Where a branch comes from.
+    Fork = 6,
 }
 
 /// What an entry is. The numbers are stored: they may only grow.
@@ -83,6 +88,8 @@ pub enum Kind {
     Tag = 31,
     /// A merge into a branch.
     Merge = 32,
+    /// Where a branch comes from.
+    Fork = 33,
     /// Nothing, where a layer below has something: how a branch drops what it inherited. Its
     /// object is the negative of the one that it hides.
     Absent = 40,

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use anabranch_files::Location;
 use anabranch_partition::{Command, Context, Stop, Subject, View};
-use anabranch_store::{Entry, Kind, ObjectId, PartitionId, Read, Revision, StoreTime, TaskId};
+use anabranch_store::{
+    BranchId, Entry, Kind, ObjectId, PartitionId, Read, Revision, StoreTime, TaskId,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::command::mark_purge::{guard_against_purge, marks_read};
@@ -84,13 +86,17 @@ pub(crate) struct Published {
     pub(crate) object: ObjectId,
     pub(crate) version: i64,
     pub(crate) from: Revision,
+    /// The branch that it stands on.
+    #[serde(default)]
+    pub(crate) branch: BranchId,
     /// The body of the entry.
     pub(crate) body: String,
 }
 
-impl From<&Entry> for Published {
-    fn from(entry: &Entry) -> Published {
+impl Published {
+    fn of(branch: BranchId, entry: &Entry) -> Published {
         Published {
+            branch,
             object: entry.object,
             version: entry.version,
             from: entry.from,
@@ -104,6 +110,12 @@ impl Command for CommitPointers {
 
     fn name(&self) -> &'static str {
         "commit_tables"
+    }
+
+    fn branch(&self) -> BranchId {
+        self.changes
+            .first()
+            .map_or(BranchId::MAIN, |change| change.database.map().1)
     }
 
     fn reads(&self) -> Vec<Read> {
@@ -153,13 +165,14 @@ impl Command for CommitPointers {
             if !as_expected {
                 return Err(Stop::Stale);
             }
+            let branch = key.branch;
             let stands = match &change.becomes {
                 Becomes::Version { object, body } => {
                     Some(view.put(key, change.kind, *object, body.clone())?)
                 }
                 Becomes::Same => standing,
             };
-            published.extend(stands.as_ref().map(Published::from));
+            published.extend(stands.map(|entry| Published::of(branch, &entry)));
         }
         if let Some(task) = self.forget {
             view.finish_task(task);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_partition::{Command, Context, Stop, Subject, View};
-use anabranch_store::{Kind, ObjectId, Read};
+use anabranch_store::{BranchId, Kind, ObjectId, Read};
 
 use crate::place::{Container, already_exists, guard_scope, nested_key, scope_key};
 
@@ -23,6 +23,10 @@ impl Command for CreateNested {
 
     fn name(&self) -> &'static str {
         "create_nested_namespace"
+    }
+
+    fn branch(&self) -> BranchId {
+        self.database.map().1
     }
 
     fn reads(&self) -> Vec<Read> {

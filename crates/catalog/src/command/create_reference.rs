@@ -4,8 +4,12 @@ use anabranch_partition::{Command, Context, Refusal, Stop, Subject, View};
 use anabranch_store::{BranchId, BranchRow, BranchState, Kind, ObjectId, Pin, Read};
 
 use crate::place::{Container, already_exists};
-use crate::reference::body::{MAIN, ReferenceBody, ReferenceKind, ReferenceName, reference_key};
-use crate::reference::find::{ReferenceInfo, chosen_state, find, find_source, naming, subject};
+use crate::reference::body::{
+    ForkBody, MAIN, ReferenceBody, ReferenceKind, ReferenceName, fork_key, reference_key,
+};
+use crate::reference::find::{
+    ReferenceInfo, chosen_state, find, find_source, naming, oldest_name, subject,
+};
 
 /// Locks the database's partition. Costs the same however much the source shows.
 pub(crate) struct CreateReference {
@@ -80,6 +84,14 @@ impl Command for CreateReference {
                     floor: state.revision,
                 };
                 view.create_branch(row, self.object);
+                let fork = ForkBody {
+                    source: self.source.clone(),
+                    state: oldest_name(&source.row, state.revision),
+                    by: context.principal.to_owned(),
+                };
+                let id = ObjectId::new(context.revision.0.unsigned_abs());
+                let key = fork_key(partition, self.branch);
+                view.put(key, Kind::Fork, id, crate::body::write(&fork))?;
                 Kind::Branch
             }
         };

@@ -1,7 +1,7 @@
 //! Drops an empty namespace nested in a database.
 
 use anabranch_partition::{Command, Context, Reason, Refusal, Stop, Subject, View};
-use anabranch_store::Read;
+use anabranch_store::{BranchId, Read};
 
 use crate::name::Namespace;
 use crate::place::{Container, nested_key, no_namespace};
@@ -19,6 +19,10 @@ impl Command for DropNested {
 
     fn name(&self) -> &'static str {
         "drop_nested_namespace"
+    }
+
+    fn branch(&self) -> BranchId {
+        self.database.map().1
     }
 
     fn reads(&self) -> Vec<Read> {

@@ -1,7 +1,7 @@
 //! Drops a table or a view.
 
 use anabranch_partition::{Command, Context, Stop, Subject, View};
-use anabranch_store::{Kind, ObjectId, Read};
+use anabranch_store::{BranchId, Kind, ObjectId, Read};
 use serde::{Deserialize, Serialize};
 
 use crate::body::PointerBody;
@@ -39,6 +39,10 @@ impl Command for DropPointer {
 
     fn name(&self) -> &'static str {
         "drop_table"
+    }
+
+    fn branch(&self) -> BranchId {
+        self.database.map().1
     }
 
     fn reads(&self) -> Vec<Read> {

@@ -1,7 +1,7 @@
 //! Renames a table or a view, also into another namespace.
 
 use anabranch_partition::{Command, Context, Stop, Subject, View};
-use anabranch_store::{Kind, Read};
+use anabranch_store::{BranchId, Kind, Read};
 
 use crate::name::Identifier;
 use crate::place::{
@@ -21,6 +21,10 @@ impl Command for RenamePointer {
 
     fn name(&self) -> &'static str {
         "rename_table"
+    }
+
+    fn branch(&self) -> BranchId {
+        self.to.0.map().1
     }
 
     fn reads(&self) -> Vec<Read> {

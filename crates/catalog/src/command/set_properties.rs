@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anabranch_partition::{Command, Context, Reason, Refusal, Stop, Subject, View};
-use anabranch_store::{Key, Read};
+use anabranch_store::{BranchId, Key, Read};
 use serde::{Deserialize, Serialize};
 
 use crate::body::{self, NamespaceBody};
@@ -40,6 +40,10 @@ impl Command for SetProperties {
 
     fn name(&self) -> &'static str {
         "set_namespace_properties"
+    }
+
+    fn branch(&self) -> BranchId {
+        self.holder.map().1
     }
 
     fn reads(&self) -> Vec<Read> {

@@ -58,6 +58,22 @@ pub(crate) struct MergeBody {
     pub(crate) past: Past,
     /// Names whose changes were left out: a later merge looks at them again.
     pub(crate) left_out: Vec<Place>,
+    /// Who merged.
+    pub(crate) by: String,
+    /// What the merge changed, as clients write it.
+    pub(crate) tables: Vec<String>,
+}
+
+/// Where a branch comes from, in its own map.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ForkBody {
+    /// As its creation named it.
+    pub(crate) source: ReferenceName,
+    /// The state that it started from.
+    pub(crate) state: BranchState,
+    /// Who made it.
+    pub(crate) by: String,
 }
 
 /// The name of the branch that every database has.
@@ -82,6 +98,17 @@ pub(crate) fn merge_key(database: PartitionId, branch: BranchId, revision: Revis
         scope: String::new(),
         class: Class::Merge,
         name: format!("{:016x}", !revision.0 & i64::MAX),
+    }
+}
+
+/// Where a branch says where it comes from. The name is the branch's own, so that none is inherited.
+pub(crate) fn fork_key(database: PartitionId, branch: BranchId) -> Key {
+    Key {
+        partition: database,
+        branch,
+        scope: String::new(),
+        class: Class::Fork,
+        name: format!("{:x}", branch.0),
     }
 }
 

@@ -142,7 +142,7 @@ pub fn written(place: &Place) -> String {
 }
 
 /// Where each thing stands in a map.
-fn by_object(map: &BTreeMap<Place, Version>) -> BTreeMap<ObjectId, Standing> {
+pub(crate) fn by_object(map: &BTreeMap<Place, Version>) -> BTreeMap<ObjectId, Standing> {
     let standing = map.iter().map(|(place, version)| {
         let standing = Standing {
             place: place.clone(),

@@ -9,9 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::CatalogError;
-use crate::place::Map;
 use crate::reference::body::state_name;
-use crate::service::lookup::reference_revision;
 use crate::service::{Catalog, Core};
 
 /// Who asks for a change, and how.
@@ -123,7 +121,7 @@ fn operation_key(key: &str) -> String {
 
 /// What an earlier request under the same key was answered.
 fn earlier<T: DeserializeOwned>(accepted: Accepted<Value>) -> Result<Changed<T>, CatalogError> {
-    let revision = reference_revision(accepted.revision);
+    let revision = state_of(&accepted);
     match serde_json::from_value(accepted.outcome) {
         Ok(value) => Ok(Changed { value, revision }),
         Err(error) => {
@@ -137,16 +135,14 @@ fn earlier<T: DeserializeOwned>(accepted: Accepted<Value>) -> Result<Changed<T>,
 pub(crate) fn changed<T, O>(value: T, accepted: &Accepted<O>) -> Changed<T> {
     Changed {
         value,
-        revision: reference_revision(accepted.revision),
+        revision: state_of(accepted),
     }
 }
 
-/// The same on a branch of a database.
-pub(crate) fn changed_in<T, O>(map: Map, value: T, accepted: &Accepted<O>) -> Changed<T> {
-    let (_, branch) = map;
-    let revision = accepted.revision;
-    Changed {
-        value,
-        revision: state_name(BranchState { branch, revision }),
-    }
+/// The state that a change brought its branch to.
+fn state_of<O>(accepted: &Accepted<O>) -> String {
+    state_name(BranchState {
+        branch: accepted.branch,
+        revision: accepted.revision,
+    })
 }

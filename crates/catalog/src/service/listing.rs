@@ -1,9 +1,7 @@
 //! Pages of names. A token is the last name of the page before, so that what is created or dropped
 //! meanwhile makes no name come twice or be left out.
 
-use anabranch_partition::{
-    Layers, Listing as LayeredListing, Merged, Reason, Refusal, RunError, Subject,
-};
+use anabranch_partition::{Listing as LayeredListing, Reason, Refusal, RunError, Subject};
 use anabranch_store::{
     Answer, BranchId, Class, Entry, Key, Kind, PartitionId, PartitionKind, PartitionState, Read,
 };
@@ -53,7 +51,7 @@ impl Page {
         }
     }
 
-    fn limit(&self) -> Result<u32, Refusal> {
+    pub(crate) fn limit(&self) -> Result<u32, Refusal> {
         match self.size {
             None => Ok(MAX_PAGE),
             Some(0) => Err(Refusal::invalid("`pageSize` is at least 1")),
@@ -150,7 +148,7 @@ impl Core {
         reach: Option<&Reach>,
         page: &Page,
     ) -> Result<Shelved, CatalogError> {
-        let Some((layers, state)) = reach.and_then(Reach::state) else {
+        let Some(side) = reach.and_then(Reach::side) else {
             return self.list(shelf, page).await;
         };
         let limit = page.limit()?;
@@ -164,7 +162,7 @@ impl Core {
                 after,
                 limit,
             };
-            let found = self.list_layers(&layers, listing).await?;
+            let found = self.list_state(&side, listing).await?;
             let is_full = found.len() as u32 == limit;
             entries.extend(found);
             let last = entries.last().filter(|_| is_full);
@@ -174,29 +172,8 @@ impl Core {
                 return Ok(Shelved {
                     entries,
                     next,
-                    revision: state_name(state),
+                    revision: state_name(side.1),
                 });
-            }
-        }
-    }
-
-    async fn list_layers(
-        &self,
-        layers: &Layers,
-        listing: LayeredListing,
-    ) -> Result<Vec<(Key, Entry)>, CatalogError> {
-        let mut merged = Merged::new(layers, listing);
-        loop {
-            if let Some(found) = merged.result() {
-                return Ok(found);
-            }
-            let (places, reads): (Vec<usize>, Vec<Read>) = merged.wanted().into_iter().unzip();
-            let answers = self.partitions.read(&reads).await?;
-            for (place, answer) in places.into_iter().zip(answers) {
-                let Answer::Entries(entries) = answer else {
-                    return Err(RunError::Failed.into());
-                };
-                merged.supply(place, &entries);
             }
         }
     }

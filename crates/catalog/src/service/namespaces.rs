@@ -14,7 +14,7 @@ use crate::name::{Namespace, Warehouse};
 use crate::place::{container_key, nested_key};
 use crate::properties;
 use crate::reference::name::split_selector;
-use crate::service::caller::{Caller, Changed, changed, changed_in};
+use crate::service::caller::{Caller, Changed, changed};
 use crate::service::listing::{Listing, Page, Shelf};
 use crate::service::lookup::{FoundDatabase, found_catalog, found_database, namespace_path};
 use crate::service::{Catalog, location};
@@ -128,9 +128,8 @@ impl Catalog {
                 database: database.container.clone(),
             };
             let partitions = vec![database.container.partition];
-            let map = database.container.map();
             let accepted = self.core.run(caller, partitions, command).await?;
-            return Ok(changed_in(map, accepted.outcome, &accepted));
+            return Ok(changed(accepted.outcome, &accepted));
         } else {
             refuse_selector(namespace, "created")?;
             let command = CreateContainer {
@@ -170,7 +169,6 @@ impl Catalog {
         let accepted = match namespace.nested_place() {
             Some((scope, name)) => {
                 let partitions = vec![database.container.partition];
-                let map = database.container.map();
                 let command = DropNested {
                     namespace: namespace.clone(),
                     scope,
@@ -178,7 +176,7 @@ impl Catalog {
                     database: database.container,
                 };
                 let accepted = self.core.run(caller, partitions, command).await?;
-                return Ok(changed_in(map, (), &accepted));
+                return Ok(changed((), &accepted));
             }
             None => {
                 refuse_selector(namespace, "dropped")?;
@@ -228,12 +226,17 @@ impl Catalog {
         if namespace.is_database() {
             refuse_selector(namespace, "altered")?;
         }
+        let found = database.revision();
         let command = set_properties(namespace, catalog.container, database, removals, updates);
         let partitions = vec![command.holder.partition];
-        let map = command.holder.map();
         let mut accepted = self.core.run(caller, partitions, command).await?;
-        let outcome = std::mem::take(&mut accepted.outcome);
-        Ok(changed_in(map, outcome, &accepted))
+        let value = std::mem::take(&mut accepted.outcome);
+        if namespace.is_database() {
+            // Its properties belong to the catalog: what its `main` shows is as it was.
+            let revision = found;
+            return Ok(Changed { value, revision });
+        }
+        Ok(changed(value, &accepted))
     }
 }
 

@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use anabranch_files::StorageSettings;
 use anabranch_partition::{Refusal, RunError, Subject};
-use anabranch_store::{BranchId, Class, Entry, Kind, ObjectId};
+use anabranch_store::{BranchId, BranchState, Class, Entry, Kind, ObjectId};
 
 use crate::body::{self, PointerBody};
 use crate::command::{DropPointer, Published, RenamePointer};
 use crate::error::CatalogError;
 use crate::name::{Identifier, Namespace, Warehouse};
 use crate::place::{Container, not_found};
-use crate::service::caller::{Caller, Changed, changed_in};
+use crate::reference::body::state_name;
+use crate::service::caller::{Caller, Changed, changed};
 use crate::service::document::Document;
 use crate::service::listing::{Listing, Page, Shelf};
-use crate::service::lookup::{found_catalog, found_database, reference_revision, table_path};
+use crate::service::lookup::{found_catalog, found_database, table_path};
 use crate::service::prepare::Committed;
 use crate::service::reach::Located;
 use crate::service::{Catalog, Core};
@@ -144,7 +145,10 @@ impl Core {
                     metadata_location: left.metadata_location,
                     location: left.location,
                     settings: Arc::new(catalog.settings),
-                    revision: reference_revision(published.from),
+                    revision: state_name(BranchState {
+                        branch: published.branch,
+                        revision: published.from,
+                    }),
                 }
             }
         };
@@ -300,7 +304,7 @@ impl Catalog {
         };
         let partitions = vec![database.container.partition];
         let accepted = core.run(caller, partitions, command).await?;
-        Ok(changed_in(map, accepted.outcome.clone(), &accepted))
+        Ok(changed(accepted.outcome.clone(), &accepted))
     }
 
     /// Renames a table or view, also into another namespace of the same warehouse.
@@ -336,7 +340,6 @@ impl Catalog {
         let source = source.writable()?;
         let target = found_database(&to.namespace, target)?.writable()?;
         check_same_reference(&source.container, &target.container)?;
-        let map = target.container.map();
         let partitions = vec![source.container.partition, target.container.partition];
         let command = RenamePointer {
             kind: kind.kind(),
@@ -345,7 +348,7 @@ impl Catalog {
             to: (target.container, to.clone()),
         };
         let accepted = core.run(caller, partitions, command).await?;
-        Ok(changed_in(map, (), &accepted))
+        Ok(changed((), &accepted))
     }
 }
 

@@ -1,17 +1,19 @@
 //! What a database's name selects, and what stands there: `db` is `main`, `db$branch_x` a branch,
 //! `db$tag_v1` a tag, `db$tag_rev-…` a state.
 
-use anabranch_partition::{Layers, Reason, Refusal, Subject, decide};
+use anabranch_partition::Subject;
 use anabranch_store::{
     Answer, BranchRow, BranchState, Class, Entry, Kind, Leaf, PartitionId, Path, Read, Resolved,
 };
 
 use crate::body;
 use crate::error::CatalogError;
-use crate::reference::body::{ReferenceBody, ReferenceKind, state_name};
+use crate::reference::body::{ReferenceBody, ReferenceKind};
 use crate::reference::find::subject;
 use crate::reference::name::{Selector, split_selector};
+use crate::reference::sides::Side;
 use crate::service::Core;
+use crate::service::states::gone;
 
 /// What a path led to.
 #[derive(Clone, Debug, Default)]
@@ -38,9 +40,9 @@ pub(crate) enum Reach {
 }
 
 impl Reach {
-    /// The state that is selected, and its layers. A branch is read as it stood when it was
-    /// found, so that what is answered is one state.
-    pub(crate) fn state(&self) -> Option<(Layers, BranchState)> {
+    /// The state that is selected. A branch is read as it stood when it was found, so that what is
+    /// answered is one state.
+    pub(crate) fn side(&self) -> Option<Side> {
         let (row, state) = match self {
             Reach::Branch { row, .. } => {
                 let state = BranchState {
@@ -52,7 +54,7 @@ impl Reach {
             Reach::State { row, state, .. } => (row, *state),
             Reach::Missing => return None,
         };
-        Some((Layers::at(row, state.revision), state))
+        Some((row.clone(), state))
     }
 }
 
@@ -124,8 +126,9 @@ impl Core {
         else {
             return Ok(());
         };
-        if let (Some((layers, _)), Some(leaf)) = (reach.state(), &selected.leaf) {
-            located.resolved.leaf = self.shown(&layers, leaf).await?;
+        if let (Some(side), Some(leaf)) = (reach.side(), selected.leaf) {
+            let place = (leaf.scope, leaf.class, leaf.name);
+            located.resolved.leaf = self.shown(&side, &place).await?;
         }
         located.reach = Some(reach);
         Ok(())
@@ -179,7 +182,7 @@ impl Core {
                 state,
             })),
             None if state.revision > row.head => Ok(None),
-            None if !pinned && state.revision < row.floor => Err(gone(state).into()),
+            None if !pinned && !row.keeps(state.revision) => Err(gone(state).into()),
             None => Ok(Some(Reach::State {
                 subject: Subject::Tag,
                 row,
@@ -187,23 +190,4 @@ impl Core {
             })),
         }
     }
-
-    async fn shown(&self, layers: &Layers, leaf: &Leaf) -> Result<Option<Entry>, CatalogError> {
-        let reads = layers.point(&leaf.scope, leaf.class, &leaf.name);
-        let answers = self.partitions.read(&reads).await?;
-        Ok(decide(answers.into_iter().map(|answer| match answer {
-            Answer::Entry(entry) => entry,
-            _ => None,
-        })))
-    }
-}
-
-fn gone(state: BranchState) -> Refusal {
-    Refusal::new(
-        Reason::Gone,
-        format!(
-            "revision {} is older than what is kept; use a newer one, or a tag",
-            state_name(state)
-        ),
-    )
 }

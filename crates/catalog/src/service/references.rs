@@ -76,7 +76,8 @@ impl Catalog {
         new: &NewReference,
     ) -> Result<Changed<ReferenceInfo>, CatalogError> {
         let tried = self.try_create_reference(caller, warehouse, database, new);
-        self.core.answer(caller, tried.await).await
+        let answered = self.core.answer(caller, tried.await).await?;
+        Ok(of_reference(answered.value))
     }
 
     async fn try_create_reference(
@@ -122,7 +123,8 @@ impl Catalog {
             let accepted = self.core.run(caller, partitions, command).await?;
             Ok(of_reference(accepted.outcome))
         };
-        self.core.answer(caller, tried.await).await
+        let answered = self.core.answer(caller, tried.await).await?;
+        Ok(of_reference(answered.value))
     }
 
     /// Protects a reference from being deleted, or lets it be.
@@ -144,7 +146,8 @@ impl Catalog {
             let accepted = self.core.run(caller, partitions, command).await?;
             Ok(of_reference(accepted.outcome))
         };
-        self.core.answer(caller, tried.await).await
+        let answered = self.core.answer(caller, tried.await).await?;
+        Ok(of_reference(answered.value))
     }
 
     /// Merges a state into a branch, in one commit.
@@ -167,13 +170,10 @@ impl Catalog {
             };
             let partitions = vec![command.database.partition];
             let accepted = self.core.run(caller, partitions, command).await?;
-            let merged = accepted.outcome;
-            Ok(Changed {
-                revision: merged.revision.clone(),
-                value: merged,
-            })
+            Ok(of_merge(accepted.outcome))
         };
-        self.core.answer(caller, tried.await).await
+        let answered = self.core.answer(caller, tried.await).await?;
+        Ok(of_merge(answered.value))
     }
 
     /// One reference.
@@ -229,6 +229,13 @@ impl Catalog {
             next: shelved.next,
             revision: None,
         })
+    }
+}
+
+fn of_merge(merged: Merged) -> Changed<Merged> {
+    Changed {
+        revision: merged.revision.clone(),
+        value: merged,
     }
 }
 

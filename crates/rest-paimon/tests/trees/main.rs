@@ -4,4 +4,5 @@
 mod calls;
 mod errors;
 mod merges;
+mod reads;
 mod server;

@@ -1,6 +1,6 @@
 //! From waiting jobs to planned ones: names resolved, metadata loaded, the chain computed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use anabranch_files::Location;
@@ -14,10 +14,10 @@ use uuid::Uuid;
 use super::chain::Chain;
 use super::{Committer, FILES_AT_ONCE, Job, reply};
 use crate::body::{self, PointerBody};
-use crate::command::Expected;
+use crate::command::{Becomes, Expected};
 use crate::error::CatalogError;
 use crate::name::Identifier;
-use crate::place::{no_namespace, not_found};
+use crate::place::{Map, no_namespace, not_found};
 use crate::service::creation::Creation;
 use crate::service::lookup::{FoundCatalog, found_catalog, found_database, table_path};
 use crate::service::pointers::PointerKind;
@@ -82,6 +82,15 @@ impl Planned {
             .flatten()
             .filter_map(|text| Location::parse(text).ok())
             .collect()
+    }
+
+    /// Whether it has tables of some branch, and leaves all of them as they are.
+    pub(super) fn changes_nothing_somewhere(&self) -> bool {
+        let is_same = |one: &&Prepared| one.change.becomes == Becomes::Same;
+        let changed = self.prepared.iter().filter(|one| !is_same(one));
+        let changed: HashSet<Map> = changed.map(|one| one.change.database.map()).collect();
+        let mut same = self.prepared.iter().filter(is_same);
+        same.any(|one| !changed.contains(&one.change.database.map()))
     }
 
     /// The files that have to be stored before the commit.

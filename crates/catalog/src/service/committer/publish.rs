@@ -102,6 +102,11 @@ impl Committer {
                 self.answer_again(planned.ready.job, accepted.outcome).await;
                 None
             }
+            // The state that such a commit belongs to is an earlier one: it is read.
+            Ok(accepted) if planned.changes_nothing_somewhere() => {
+                self.answer_again(planned.ready.job, accepted.outcome).await;
+                None
+            }
             Ok(accepted) => {
                 self.answer_with_committed(planned, &accepted).await;
                 None

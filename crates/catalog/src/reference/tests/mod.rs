@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use anabranch_files::{Files, FilesOptions};
 use anabranch_partition::{
     Command, Config, Context, Layers, Listing, Merged as Pages, Partitions, Request, Stop, View,
 };
@@ -15,143 +16,18 @@ use anabranch_store::{
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::body::{MAIN, ReferenceKind, ReferenceName, named_state, state_name};
-use super::plan::{Mode, Modes, Outcome};
 use crate::command::{CreateReference, DeleteReference, MergeBranch, Merged};
 use crate::place::Container;
+use crate::reference::body::{MAIN, ReferenceKind, ReferenceName, named_state};
+use crate::reference::plan::{Mode, Modes, Outcome};
+use crate::service::{Catalog, Limits};
+
+mod naive;
+mod reads;
+
+use naive::{Map, Naive, Node};
 
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
-
-/// What stands under each name: which thing, and its content.
-type Map = BTreeMap<String, (i64, String)>;
-
-/// A commit of the naive graph.
-#[derive(Clone, Debug)]
-struct Node {
-    map: Map,
-    parents: Vec<usize>,
-    /// What the store calls this state.
-    state: BranchState,
-}
-
-/// What a merge comes to.
-struct Expected {
-    map: Map,
-    bases: BTreeSet<String>,
-    outcomes: BTreeMap<String, Outcome>,
-}
-
-#[derive(Default)]
-struct Naive {
-    nodes: Vec<Node>,
-    branches: BTreeMap<String, (BranchId, usize)>,
-    tags: BTreeMap<String, usize>,
-}
-
-impl Naive {
-    fn add(&mut self, map: Map, parents: Vec<usize>, state: BranchState) -> usize {
-        self.nodes.push(Node {
-            map,
-            parents,
-            state,
-        });
-        self.nodes.len() - 1
-    }
-
-    fn ancestors(&self, node: usize) -> BTreeSet<usize> {
-        let mut found = BTreeSet::from([node]);
-        let mut open = vec![node];
-        while let Some(node) = open.pop() {
-            for parent in &self.nodes[node].parents {
-                if found.insert(*parent) {
-                    open.push(*parent);
-                }
-            }
-        }
-        found
-    }
-
-    fn bases(&self, source: usize, target: usize) -> Vec<usize> {
-        let (of_source, of_target) = (self.ancestors(source), self.ancestors(target));
-        let common: BTreeSet<usize> = of_source.intersection(&of_target).copied().collect();
-        let is_best = |node: &&usize| {
-            let mut others = common.iter().filter(|other| other != node);
-            !others.any(|other| self.ancestors(*other).contains(node))
-        };
-        common.iter().filter(is_best).copied().collect()
-    }
-
-    /// Where a thing stands in a map, and as what.
-    fn thing(map: &Map, object: i64) -> Option<(String, String)> {
-        let found = map.iter().find(|(_, (one, _))| *one == object);
-        found.map(|(name, (_, body))| (name.clone(), body.clone()))
-    }
-
-    /// `None` if it is refused.
-    fn merge(&self, source: usize, target: usize, modes: &Modes) -> Option<Expected> {
-        let bases = self.bases(source, target);
-        let base_names = bases.iter().map(|node| state_name(self.nodes[*node].state));
-        let (s, t) = (&self.nodes[source].map, &self.nodes[target].map);
-        let maps: Vec<&Map> = bases.iter().map(|node| &self.nodes[*node].map).collect();
-        let all = maps.iter().copied().chain([s, t]).flat_map(Map::values);
-        let objects: BTreeSet<i64> = all.map(|(object, _)| *object).collect();
-        let mut outcomes = BTreeMap::new();
-        let (mut gone, mut come) = (Vec::new(), Vec::new());
-        for object in objects {
-            let of_bases: Vec<_> = maps.iter().map(|map| Naive::thing(map, object)).collect();
-            let agreed = of_bases.windows(2).all(|pair| pair[0] == pair[1]);
-            let base = of_bases[0].clone();
-            let (in_s, in_t) = (Naive::thing(s, object), Naive::thing(t, object));
-            if agreed && in_s == base {
-                continue;
-            }
-            let everywhere = of_bases.iter().chain([&in_s, &in_t]).flatten();
-            let wanted: BTreeSet<Mode> = everywhere
-                .filter_map(|(name, _)| modes.tables.get(name).copied())
-                .collect();
-            if wanted.len() > 1 {
-                return None;
-            }
-            let mode = wanted.into_iter().next().unwrap_or(modes.default);
-            let anywhere = in_s.iter().chain(&in_t).chain(of_bases.iter().flatten());
-            let (name, _) = anywhere.into_iter().next().unwrap().clone();
-            let outcome = if mode == Mode::Drop {
-                Outcome::Dropped
-            } else if agreed && in_t == base {
-                Outcome::Taken
-            } else if in_s == in_t {
-                Outcome::Identical
-            } else if mode == Mode::Force {
-                Outcome::Forced
-            } else {
-                return None;
-            };
-            if matches!(outcome, Outcome::Taken | Outcome::Forced) {
-                gone.extend(in_t.map(|(name, _)| name));
-                come.extend(in_s.map(|(name, body)| (name, object, body, mode)));
-            }
-            outcomes.insert(name, outcome);
-        }
-        let mut map = t.clone();
-        for name in gone {
-            map.remove(&name);
-        }
-        for (name, object, body, mode) in come {
-            if map.contains_key(&name) {
-                if mode != Mode::Force {
-                    return None;
-                }
-                outcomes.insert(name.clone(), Outcome::Forced);
-            }
-            map.insert(name, (object, body));
-        }
-        Some(Expected {
-            map,
-            bases: base_names.collect(),
-            outcomes,
-        })
-    }
-}
 
 /// Makes the database, or changes one name of a branch.
 enum Write {
@@ -188,7 +64,8 @@ impl Command for Write {
                         class: Class::Container,
                         ..key(BranchId::MAIN, "db")
                     };
-                    view.put(key, entry, id.into(), "{}".into())?;
+                    let body = r#"{"location":"file:///nowhere"}"#;
+                    view.put(key, entry, id.into(), body.into())?;
                     parent = id;
                 }
             }
@@ -286,6 +163,7 @@ async fn shown(partitions: &Partitions, branch: BranchId, at: Option<Revision>) 
 }
 
 struct Run {
+    catalog: Catalog,
     partitions: Partitions,
     naive: Naive,
     random: StdRng,
@@ -307,7 +185,9 @@ impl Run {
         let root = naive.add(Map::new(), Vec::new(), state);
         let main = (BranchId::MAIN, root);
         naive.branches.insert(MAIN.to_owned(), main);
+        let files = Files::new(FilesOptions::default());
         Run {
+            catalog: Catalog::new(partitions.clone(), files, Limits::default()),
             partitions,
             naive,
             random: StdRng::seed_from_u64(seed),
@@ -514,6 +394,7 @@ async fn merges_are_those_of_a_graph_of_full_copies() {
         for _ in 0..60 {
             run.step().await;
             run.compare().await;
+            run.compare_reads().await;
         }
         let violations = run.partitions.store().audit().await.unwrap();
         assert_eq!(violations, [], "{:#?}", run.log);
