@@ -8,7 +8,7 @@ use crate::config::SettingFlags;
 
 mod reference;
 
-pub use reference::{RefCreate, RefKind, RefMerge, RefVerb};
+pub use reference::{RefCreate, RefDiff, RefKind, RefMerge, RefVerb};
 
 const NAMES: &str = "Names are catalog.database.table, with metalake. in front where it isn't `default`. A part with a \
     dot, slash or quotation mark in it stands in double quotes: 'lake.\"my.db\".orders'. Levels of a nested \

@@ -46,6 +46,22 @@ pub enum RefVerb {
         #[command(flatten)]
         remote: Remote,
     },
+    /// Show what happened to a branch or tag, the last first, as a graph.
+    Log {
+        /// The database.
+        database: String,
+        /// The branch or tag.
+        #[arg(default_value = "main")]
+        name: String,
+        /// Entries at most.
+        #[arg(long, value_name = "NUMBER", default_value_t = 50)]
+        limit: usize,
+        /// Which server.
+        #[command(flatten)]
+        remote: Remote,
+    },
+    /// Show the tables that a branch or tag has otherwise than another.
+    Diff(RefDiff),
     /// Merge a branch or tag into a branch: every table at once, or nothing.
     Merge(RefMerge),
 }
@@ -69,6 +85,26 @@ pub struct RefCreate {
     /// Only if what it starts from shows this revision.
     #[arg(long, value_name = "REVISION")]
     pub expect: Option<String>,
+    /// Which server.
+    #[command(flatten)]
+    pub remote: Remote,
+}
+
+/// `ref diff`.
+#[derive(Debug, Args)]
+pub struct RefDiff {
+    /// The database.
+    pub database: String,
+    /// The branch or tag to compare with.
+    pub name: String,
+    /// The branch or tag whose differences are shown.
+    pub other: String,
+    /// Compare with this revision of the first.
+    #[arg(long, value_name = "REVISION")]
+    pub revision: Option<String>,
+    /// Show the differences of this revision of the second.
+    #[arg(long, value_name = "REVISION")]
+    pub other_revision: Option<String>,
     /// Which server.
     #[command(flatten)]
     pub remote: Remote,
@@ -157,8 +193,10 @@ impl RefVerb {
         match self {
             RefVerb::List { remote, .. }
             | RefVerb::Delete { remote, .. }
+            | RefVerb::Log { remote, .. }
             | RefVerb::Protect { remote, .. } => remote,
             RefVerb::Create(create) => &mut create.remote,
+            RefVerb::Diff(diff) => &mut diff.remote,
             RefVerb::Merge(merge) => &mut merge.remote,
         }
     }

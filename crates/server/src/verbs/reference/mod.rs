@@ -1,7 +1,10 @@
 //! `ref …`.
 
 mod create;
+mod diff;
+mod graph;
 mod list;
+mod log;
 mod merge;
 mod moment;
 
@@ -49,6 +52,13 @@ pub async fn run(verb: RefVerb) -> Result<ExitCode, Failure> {
             let sentence = format!("{} {can} be deleted", named(&answer["reference"]));
             done(&remote, &answer, &sentence)?;
         }
+        RefVerb::Log {
+            database,
+            name,
+            limit,
+            remote,
+        } => log::run(&database, &name, limit, &remote).await?,
+        RefVerb::Diff(diff) => diff::run(diff).await?,
         RefVerb::Merge(merge) => return merge::run(merge).await,
     }
     Ok(ExitCode::SUCCESS)
