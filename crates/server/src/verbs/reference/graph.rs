@@ -26,6 +26,7 @@ pub fn draw(name: &str, entries: &[Value]) -> Vec<String> {
             text(&source["name"])
         );
         let when = format!("{}  {}", minute(&entry["at"]), text(&entry["by"]));
+        let state = format!("{}  {when}", text(&entry["revision"]));
         match entry["kind"].as_str() {
             Some("FORK") => {
                 let turn = if is_last { "○  " } else { "╰─╮" };
@@ -33,21 +34,14 @@ pub fn draw(name: &str, entries: &[Value]) -> Vec<String> {
                 if !is_last && depth < DEEPEST {
                     depth += 1;
                 }
-                let way = if is_last { ' ' } else { '│' };
-                lines.push(format!("{}{way}    {when}", "  ".repeat(depth)));
+                lines.push(format!("{}{below}    {when}", "  ".repeat(depth)));
                 branch = text(&source["name"]);
             }
             Some("MERGE") => {
-                lines.push(format!("{indent}●─╮  {}", text(&entry["revision"])));
-                lines.push(format!(
-                    "{indent}│ ○  merge of {from}: {}",
-                    some(&entry["tables"])
-                ));
-                lines.push(format!(
-                    "{indent}{below}    its {}",
-                    text(&source["revision"])
-                ));
-                lines.push(format!("{indent}{below}    {when}"));
+                let tables = some(&entry["tables"]);
+                lines.push(format!("{indent}●─╮  merge of {from}: {tables}"));
+                lines.push(format!("{indent}│ ○  its {}", text(&source["revision"])));
+                lines.push(format!("{indent}{below}    {state}"));
             }
             kind => {
                 let did = match kind {
@@ -56,12 +50,8 @@ pub fn draw(name: &str, entries: &[Value]) -> Vec<String> {
                     Some("RENAME") => "rename",
                     _ => "commit to",
                 };
-                lines.push(format!("{indent}●    {}", text(&entry["revision"])));
-                lines.push(format!(
-                    "{indent}{below}    {did} {}",
-                    some(&entry["tables"])
-                ));
-                lines.push(format!("{indent}{below}    {when}"));
+                lines.push(format!("{indent}●    {did} {}", some(&entry["tables"])));
+                lines.push(format!("{indent}{below}    {state}"));
             }
         }
     }
@@ -91,18 +81,15 @@ mod tests {
             json!({"kind": "CREATE", "revision": "0-1", "at": at, "by": "bob", "tables": ["a"]}),
         ];
         let drawn = "\
-●─╮  a-9
-│ ○  merge of branch main: b
-│    its 0-4
-│    2026-05-04 13:02  ann
-●    a-8
-│    commit to a, b, c and 2 more
-│    2026-05-04 13:02  ann
+●─╮  merge of branch main: b
+│ ○  its 0-4
+│    a-9  2026-05-04 13:02  ann
+●    commit to a, b, c and 2 more
+│    a-8  2026-05-04 13:02  ann
 ╰─╮  x made from branch main
   │    2026-05-04 13:02  ann
-  ●    0-1
-       create a
-       2026-05-04 13:02  bob";
+  ●    create a
+       0-1  2026-05-04 13:02  bob";
         assert_eq!(draw("x", &entries).join("\n"), drawn);
     }
 }

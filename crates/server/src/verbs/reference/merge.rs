@@ -64,9 +64,11 @@ fn show(merge: &RefMerge, answer: &Value) -> Result<(), Failure> {
     let counted = counted(outcomes);
     out::line("")?;
     if merge.dry_run {
+        out::sentence(format_args!(
+            "a merge of {source} into {target} would succeed{how}: {counted}; nothing was changed"
+        ))?;
         return out::sentence(format_args!(
-            "a merge of {source} into {target} would succeed{how}: {counted}; nothing was changed\n\
-             to merge exactly this, add --expect {revision} in place of --dry-run"
+            "to merge only if {target} stays as it is: --expect {revision}"
         ));
     }
     out::sentence(format_args!(

@@ -30,15 +30,15 @@ pub fn show(merge: &RefMerge, details: &Value) -> Result<ExitCode, Failure> {
         ]);
     }
     table.print()?;
-    let one = conflicts.first().map(|conflict| text(&conflict["table"]));
-    let one = quoted(&one.unwrap_or_default());
+    let first = conflicts.first();
+    let first = first.map(|conflict| quoted(&text(&conflict["table"])));
+    let first = first.unwrap_or_default();
     out::line("")?;
-    out::line(out::escaped(&format!(
-        "for each table, take what {source} has:  --table {one}=FORCE"
-    )))?;
-    out::line(out::escaped(&format!(
-        "or keep what {target} has:               --table {one}=DROP"
-    )))?;
+    out::sentence("Look at both, then merge again with a mode for each table, such as")?;
+    for (mode, side) in [("FORCE", source), ("DROP", target)] {
+        let option = format!("--table {first}={mode}");
+        out::sentence(format_args!("  {option:<30}  to have it as on {side}"))?;
+    }
     let count = match conflicts.len() {
         1 => "1 table is".to_owned(),
         many => format!("{many} tables are"),
