@@ -1,6 +1,6 @@
 //! JSON bodies.
 
-use axum::extract::{FromRequest, Request};
+use axum::extract::{FromRequest, OptionalFromRequest, Request};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
@@ -29,15 +29,43 @@ where
     type Rejection = Fault;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Fault> {
-        // The stack has read it already, within its limits.
-        let raw = Bytes::from_request(request, state).await;
-        let raw = raw.map_err(|_| Fault::invalid("the body ended before it was complete"))?;
-        let value = match raw.len() {
-            0..=DECODED_AT_ONCE => parse(&raw)?,
-            _ => parse_apart(raw.clone()).await?,
-        };
-        Ok(Json { value, raw })
+        decode(whole(request, state).await?).await
     }
+}
+
+/// `None` if there is no body.
+impl<T, S> OptionalFromRequest<S> for Json<T>
+where
+    T: DeserializeOwned + Send + 'static,
+    S: Send + Sync,
+{
+    type Rejection = Fault;
+
+    async fn from_request(request: Request, state: &S) -> Result<Option<Self>, Fault> {
+        let raw = whole(request, state).await?;
+        if is_blank(&raw) {
+            return Ok(None);
+        }
+        decode(raw).await.map(Some)
+    }
+}
+
+/// The stack has read it already, within its limits.
+async fn whole<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Fault> {
+    let raw = Bytes::from_request(request, state).await;
+    raw.map_err(|_| Fault::invalid("the body ended before it was complete"))
+}
+
+async fn decode<T: DeserializeOwned + Send + 'static>(raw: Bytes) -> Result<Json<T>, Fault> {
+    let value = match raw.len() {
+        0..=DECODED_AT_ONCE => parse(&raw)?,
+        _ => parse_apart(raw.clone()).await?,
+    };
+    Ok(Json { value, raw })
+}
+
+fn is_blank(raw: &[u8]) -> bool {
+    raw.iter().all(u8::is_ascii_whitespace)
 }
 
 /// Decodes where it keeps no other request waiting.
@@ -56,7 +84,7 @@ async fn parse_apart<T: DeserializeOwned + Send + 'static>(raw: Bytes) -> Result
 }
 
 fn parse<T: DeserializeOwned>(raw: &[u8]) -> Result<T, Fault> {
-    if raw.iter().all(u8::is_ascii_whitespace) {
+    if is_blank(raw) {
         return Err(Fault::invalid(
             "the request has no body; send a JSON object",
         ));

@@ -12,6 +12,7 @@
 //! - [`Json`] and [`Query`]: bodies and parameters, with a 400 that names the field.
 //! - [`RequestContext`]: who asks, under which operation key, until when.
 //! - [`Fault`] and [`ErrorShape`]: what goes wrong outside the domain, and how a protocol says it.
+//! - [`at_revision`]: the state that an answer shows, in its header.
 //! - [`Stack`]: everything around a router; [`serve`]: the accept loop with a graceful end.
 
 mod body;
@@ -24,6 +25,7 @@ mod path;
 mod patient;
 mod query;
 mod request_id;
+mod revision;
 mod serve;
 mod stack;
 
@@ -35,5 +37,6 @@ pub use json::Json;
 pub use path::{PathNames, decode_name, encode_name};
 pub use query::Query;
 pub use request_id::{REQUEST_ID, RequestId};
+pub use revision::at_revision;
 pub use serve::{ServeLimits, serve};
 pub use stack::{OnRequest, RequestLimits, Stack};

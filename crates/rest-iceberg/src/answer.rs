@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use anabranch_files::StorageSettings;
+pub(crate) use anabranch_http::at_revision;
 use anabranch_http::{RequestContext, weak_etag};
 use axum::Json;
 use axum::body::Body;
@@ -17,7 +18,6 @@ use sha2::{Digest, Sha256};
 
 use crate::error::Problem;
 
-const REVISION: HeaderName = HeaderName::from_static("anabranch-revision");
 const ACCESS_DELEGATION: HeaderName = HeaderName::from_static("x-iceberg-access-delegation");
 const VENDED_CREDENTIALS: &str = "vended-credentials";
 /// What an answer with metadata depends on besides its path.
@@ -34,14 +34,6 @@ pub(crate) fn json<T: Serialize>(value: T) -> Response {
 /// 204.
 pub(crate) fn no_content() -> Response {
     StatusCode::NO_CONTENT.into_response()
-}
-
-/// The answer, with the name of the state that it shows.
-pub(crate) fn at_revision(revision: &str, mut response: Response) -> Response {
-    if let Ok(value) = HeaderValue::from_str(revision) {
-        response.headers_mut().insert(REVISION, value);
-    }
-    response
 }
 
 /// Snapshots in the answer to a load.

@@ -3,6 +3,7 @@
 use anabranch_catalog::CatalogError;
 use anabranch_http::{Fault, FaultKind};
 use anabranch_partition::{Reason, Refusal, RunError};
+use anabranch_rest_trees::Protocol;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -117,6 +118,15 @@ impl From<CatalogError> for ApiError {
                 ApiError::new("INTERNAL", StatusCode::INTERNAL_SERVER_ERROR, message)
             }
         }
+    }
+}
+
+/// The calls on references, as `/v1` answers what can't be done.
+pub(crate) struct Errors;
+
+impl Protocol for Errors {
+    fn refuse(error: CatalogError, _: &str) -> Response {
+        ApiError::from(error).into_response()
     }
 }
 

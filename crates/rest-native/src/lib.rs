@@ -1,4 +1,4 @@
-//! Anabranch's own protocol: catalogs, the change feed and operations under `/v1`, and what a
+//! Anabranch's own protocol: catalogs, references, the change feed and operations under `/v1`, and what a
 //! server needs besides its protocols: health, metrics, version, OpenAPI, a start page.
 //!
 //! It decodes, calls the catalog service and encodes; it holds no rule.
@@ -16,7 +16,6 @@ mod openapi;
 mod operations;
 mod page;
 mod probes;
-mod trees;
 mod whereabouts;
 
 use std::sync::Arc;
@@ -24,9 +23,10 @@ use std::sync::Arc;
 use anabranch_catalog::{Caller, Catalog};
 use anabranch_http::RequestContext;
 use axum::Router;
-use axum::routing::{get, post};
+use axum::routing::get;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio_util::sync::CancellationToken;
+use utoipa::openapi::OpenApi;
 
 pub use error::error_shape;
 pub use names::ObjectName;
@@ -35,6 +35,9 @@ pub use names::ObjectName;
 pub const ALWAYS_ADMITTED: &[&str] = &["/health/live", "/health/ready", "/metrics"];
 /// The routes whose requests mostly wait for news; they change nothing.
 pub const LONG_POLLS: &[&str] = &["/v1/changes"];
+
+/// The path of a database.
+const DATABASE: &str = "/v1/catalogs/{catalog}/databases/{database}";
 
 /// What the routes need.
 pub struct Native {
@@ -46,6 +49,8 @@ pub struct Native {
     pub catalogs_location: Option<String>,
     /// The Iceberg REST endpoints, as `VERB /v1/…`, for the OpenAPI document.
     pub iceberg_endpoints: &'static [&'static str],
+    /// What other protocols say of their routes, for the OpenAPI document.
+    pub described: Vec<OpenApi>,
     /// Cancelled when the server stops: it is no longer ready, and nobody waits for news.
     pub stopping: CancellationToken,
 }
@@ -54,6 +59,7 @@ type Shared = Arc<Native>;
 
 /// All routes of this crate.
 pub fn router(native: Native) -> Router {
+    let trees = anabranch_rest_trees::router::<error::Errors>(DATABASE, native.catalog.clone());
     Router::new()
         .route("/", get(page::start_page))
         .route("/v1/catalogs", get(catalogs::list).post(catalogs::create))
@@ -62,18 +68,6 @@ pub fn router(native: Native) -> Router {
             get(catalogs::show)
                 .patch(catalogs::change)
                 .delete(catalogs::drop_catalog),
-        )
-        .route(
-            "/v1/catalogs/{catalog}/databases/{database}/trees",
-            get(trees::list).post(trees::create),
-        )
-        .route(
-            "/v1/catalogs/{catalog}/databases/{database}/trees/{name}",
-            get(trees::show).patch(trees::change).delete(trees::delete),
-        )
-        .route(
-            "/v1/catalogs/{catalog}/databases/{database}/trees/{name}/merge",
-            post(trees::merge),
         )
         .route(
             "/v1/changes",
@@ -86,6 +80,7 @@ pub fn router(native: Native) -> Router {
         .route("/version", get(probes::version))
         .route("/openapi.json", get(openapi::document))
         .with_state(Arc::new(native))
+        .merge(trees)
 }
 
 /// The catalog service's view of who asks.

@@ -1,5 +1,6 @@
 //! The OpenAPI document: our own routes from the code, the Iceberg routes by name.
 
+use anabranch_rest_trees::Described;
 use axum::extract::State;
 use serde::Serialize;
 use serde_json::Value;
@@ -42,12 +43,6 @@ struct ErrorBody {
         crate::changes::changes,
         crate::changes::changes_by_body,
         crate::operations::show,
-        crate::trees::list,
-        crate::trees::create,
-        crate::trees::show,
-        crate::trees::change,
-        crate::trees::delete,
-        crate::trees::merge,
         crate::probes::live,
         crate::probes::ready,
         crate::probes::metrics,
@@ -62,7 +57,16 @@ pub(crate) async fn document(State(native): State<Shared>) -> axum::Json<utoipa:
 }
 
 fn describe(native: &Native) -> utoipa::openapi::OpenApi {
-    let mut document = Document::openapi();
+    let references = anabranch_rest_trees::describe(&Described {
+        database: crate::DATABASE,
+        catalog: "`catalog` or `metalake.catalog`",
+        tag: "references",
+        error: "ErrorAnswer",
+    });
+    let mut document = Document::openapi().merge_from(references);
+    for other in &native.described {
+        document.merge(other.clone());
+    }
     for endpoint in native.iceberg_endpoints {
         let Some((verb, path)) = endpoint.split_once(' ') else {
             continue;

@@ -77,6 +77,7 @@ impl Bench {
             metrics: PrometheusBuilder::new().build_recorder().handle(),
             catalogs_location: Some(format!("{base}/catalogs")),
             iceberg_endpoints: &["GET /v1/{prefix}/namespaces"],
+            described: Vec::new(),
             stopping: stopping.clone(),
         };
         let stack =

@@ -6,6 +6,10 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::config::SettingFlags;
 
+mod reference;
+
+pub use reference::{RefCreate, RefDiff, RefKind, RefMerge, RefVerb};
+
 const NAMES: &str = "Names are catalog.database.table, with metalake. in front where it isn't `default`. A part with a \
     dot, slash or quotation mark in it stands in double quotes: 'lake.\"my.db\".orders'. Levels of a nested \
     namespace are separated by slashes: lake.sales/eu.orders.";
@@ -48,6 +52,9 @@ pub enum Verb {
     /// Tables.
     #[command(subcommand, after_help = NAMES)]
     Table(TableVerb),
+    /// Branches and tags of a database.
+    #[command(subcommand, after_help = NAMES)]
+    Ref(RefVerb),
     /// Show what changed, in order.
     #[command(after_help = NAMES)]
     Changes(Changes),
@@ -93,6 +100,7 @@ impl Verb {
                 | TableVerb::Drop { remote, .. }
                 | TableVerb::Rename { remote, .. },
             ) => Some(remote),
+            Verb::Ref(verb) => Some(verb.remote()),
             Verb::Changes(changes) => Some(&mut changes.remote),
         }
     }

@@ -145,7 +145,8 @@ fn stack(config: &Config) -> Stack {
         long_polls: config.max_followers,
     };
     let shapes = Shapes::new(anabranch_rest_native::error_shape)
-        .under(anabranch_rest_iceberg::BASE, anabranch_rest_iceberg::Errors);
+        .under(anabranch_rest_iceberg::BASE, anabranch_rest_iceberg::Errors)
+        .under(anabranch_rest_paimon::BASE, anabranch_rest_paimon::Errors);
     Stack::new(shapes, limits)
         .always_admit(ALWAYS_ADMITTED)
         .long_poll(LONG_POLLS)
@@ -166,10 +167,14 @@ fn routes(
         metrics: metrics.clone(),
         catalogs_location: config.catalogs_location.clone(),
         iceberg_endpoints: anabranch_rest_iceberg::endpoints(),
+        described: vec![anabranch_rest_paimon::describe()],
         stopping: stopping.clone(),
     };
-    anabranch_rest_native::router(native).nest(
-        anabranch_rest_iceberg::BASE,
-        anabranch_rest_iceberg::router(catalog.clone(), iceberg),
-    )
+    let paimon = anabranch_rest_paimon::router(catalog.clone(), lake::NAME);
+    anabranch_rest_native::router(native)
+        .nest(
+            anabranch_rest_iceberg::BASE,
+            anabranch_rest_iceberg::router(catalog.clone(), iceberg),
+        )
+        .merge(paimon)
 }

@@ -81,7 +81,8 @@ impl Table {
     }
 }
 
-fn fitted(cell: &str, width: usize) -> String {
+/// A text cut to so many characters.
+pub fn fitted(cell: &str, width: usize) -> String {
     if cell.chars().count() <= width {
         return cell.to_owned();
     }
@@ -89,7 +90,8 @@ fn fitted(cell: &str, width: usize) -> String {
     kept.chain(['…']).collect()
 }
 
-fn terminal_width() -> usize {
+/// The columns of the terminal, or so many as anyone has.
+pub fn terminal_width() -> usize {
     terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0))
 }
 

@@ -8,7 +8,7 @@ use crate::reference::body::{
     ForkBody, MAIN, ReferenceBody, ReferenceKind, ReferenceName, fork_key, reference_key,
 };
 use crate::reference::find::{
-    ReferenceInfo, chosen_state, find, find_of_kind, oldest_name, subject,
+    ReferenceInfo, chosen_state, find, find_source, naming, oldest_name, subject,
 };
 
 /// Locks the database's partition. Costs the same however much the source shows.
@@ -43,9 +43,11 @@ impl Command for CreateReference {
         self.database.guard(view, Subject::Namespace)?;
         let partition = self.database.partition;
         if let Some(taken) = find(view, partition, &self.new.name)? {
-            return Err(already_exists(subject(taken.name.kind), &self.new.name).into());
+            let taken = taken.name;
+            let refusal = already_exists(subject(taken.kind), &taken.name);
+            return Err(naming(&taken, refusal).into());
         }
-        let source = find_of_kind(view, partition, &self.source)?;
+        let source = find_source(view, partition, &self.source)?;
         source.expect(self.expected.as_deref())?;
         let state = chosen_state(view, &source, self.state)?;
         let mut body = ReferenceBody {

@@ -1,11 +1,12 @@
 //! Deletes a branch or a tag. What others need of it stays.
 
-use anabranch_partition::{Command, Context, Reason, Refusal, Stop, Subject, View};
+use anabranch_partition::{Command, Context, Reason, Stop, Subject, View};
 use anabranch_store::Read;
+use serde_json::json;
 
-use crate::place::{Container, not_found};
+use crate::place::Container;
 use crate::reference::body::{ReferenceKind, reference_key};
-use crate::reference::find::{ReferenceInfo, find, noun};
+use crate::reference::find::{Missing, ReferenceInfo, branch_named, find, no_reference, noun};
 
 /// Locks the database's partition.
 pub(crate) struct DeleteReference {
@@ -34,15 +35,15 @@ impl Command for DeleteReference {
         self.database.guard(view, Subject::Namespace)?;
         let partition = self.database.partition;
         let found = find(view, partition, &self.name)?
-            .ok_or_else(|| not_found(Subject::Branch, &self.name))?;
+            .ok_or_else(|| no_reference(&branch_named(&self.name), Missing::Target))?;
         let is = noun(found.name.kind);
         if self.kind.is_some_and(|kind| kind != found.name.kind) {
             let message = format!("{} is a {is}; ask for its deletion as one", self.name);
-            return Err(Refusal::new(Reason::Conflict, message).into());
+            return Err(found.refuse(Reason::Conflict, message, json!({})).into());
         }
         let Some(object) = found.object.filter(|_| !found.body.protected) else {
             let message = format!("{is} {} is protected and can't be deleted", self.name);
-            return Err(Refusal::new(Reason::Conflict, message).into());
+            return Err(found.refuse(Reason::Conflict, message, json!({})).into());
         };
         found.expect(self.expected.as_deref())?;
         if found.name.kind == ReferenceKind::Branch {

@@ -10,11 +10,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::name::LEVEL_SEPARATOR;
-use crate::place::{Container, not_found, scope_key};
+use crate::place::{Container, scope_key};
 use crate::reference::body::{
     MergeBody, ReferenceKind, ReferenceName, merge_key, reference_key, state_name,
 };
-use crate::reference::find::{ReferenceInfo, chosen_state, find, find_of_kind, oldest_name};
+use crate::reference::find::{
+    Missing, ReferenceInfo, branch_named, chosen_state, find, find_source, no_reference,
+    oldest_name,
+};
 use crate::reference::past::Past;
 use crate::reference::plan::{
     Conflict, Modes, Outcome, Place, Plan, Standing, Version, Why, written,
@@ -83,15 +86,15 @@ impl Command for MergeBranch {
         self.database.guard(view, Subject::Namespace)?;
         let partition = self.database.partition;
         let target = find(view, partition, &self.target)?
-            .ok_or_else(|| not_found(Subject::Branch, &self.target))?;
+            .ok_or_else(|| no_reference(&branch_named(&self.target), Missing::Target))?;
         if target.name.kind == ReferenceKind::Tag {
             let message = format!(
                 "{} is a tag, which never changes; merge into a branch",
                 self.target
             );
-            return Err(Refusal::new(Reason::Conflict, message).into());
+            return Err(target.refuse(Reason::Conflict, message, json!({})).into());
         }
-        let source = find_of_kind(view, partition, &self.source)?;
+        let source = find_source(view, partition, &self.source)?;
         target.expect(self.expected.as_deref())?;
         let source_state = chosen_state(view, &source, self.state)?;
         let merged_state = oldest_name(&source.row, source_state.revision);

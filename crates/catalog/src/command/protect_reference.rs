@@ -1,11 +1,12 @@
 //! Protects a branch or tag from being deleted, or lets it be.
 
-use anabranch_partition::{Command, Context, Reason, Refusal, Stop, Subject, View};
+use anabranch_partition::{Command, Context, Reason, Stop, Subject, View};
 use anabranch_store::{Kind, Read};
+use serde_json::json;
 
-use crate::place::{Container, not_found};
+use crate::place::Container;
 use crate::reference::body::{ReferenceBody, ReferenceKind, reference_key};
-use crate::reference::find::{Found, ReferenceInfo, find};
+use crate::reference::find::{Found, Missing, ReferenceInfo, branch_named, find, no_reference};
 
 /// Locks the database's partition.
 pub(crate) struct ProtectReference {
@@ -30,15 +31,14 @@ impl Command for ProtectReference {
         self.database.guard(view, Subject::Namespace)?;
         let partition = self.database.partition;
         let found = find(view, partition, &self.name)?
-            .ok_or_else(|| not_found(Subject::Branch, &self.name))?;
+            .ok_or_else(|| no_reference(&branch_named(&self.name), Missing::Target))?;
         let Some(object) = found.object else {
             return match self.protected {
                 true => Ok(found.info()),
-                false => Err(Refusal::new(
-                    Reason::Conflict,
-                    format!("branch {} is always protected", self.name),
-                )
-                .into()),
+                false => {
+                    let message = format!("branch {} is always protected", self.name);
+                    Err(found.refuse(Reason::Conflict, message, json!({})).into())
+                }
             };
         };
         let body = ReferenceBody {

@@ -5,7 +5,7 @@ use anabranch_store::{
     BranchId, BranchRow, BranchState, Class, Kind, ObjectId, PartitionId, Revision,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::body::{
     MAIN, MergeBody, ReferenceBody, ReferenceKind, ReferenceName, reference_key, state_name,
@@ -67,18 +67,73 @@ impl Found {
     pub(crate) fn expect(&self, expected: Option<&str>) -> Result<(), Refusal> {
         let current = state_name(self.state());
         match expected {
-            Some(expected) if expected != current => Err(Refusal {
-                reason: Reason::Conflict,
-                message: format!(
+            Some(expected) if expected != current => {
+                let message = format!(
                     "{} {} is at revision {current}, not at the expected {expected}; look at \
                      what changed, and decide anew",
                     noun(self.name.kind),
                     self.name.name
-                ),
-                details: Some(json!({ "currentRevision": current })),
-            }),
+                );
+                let details = json!({ "currentRevision": current });
+                Err(self.refuse(Reason::Conflict, message, details))
+            }
             _ => Ok(()),
         }
+    }
+
+    /// A refusal because of this reference; its details name it.
+    pub(crate) fn refuse(
+        &self,
+        reason: Reason,
+        message: impl Into<String>,
+        details: Value,
+    ) -> Refusal {
+        naming(
+            &self.name,
+            Refusal {
+                details: Some(details),
+                ..Refusal::new(reason, message)
+            },
+        )
+    }
+}
+
+/// Which of a request's references isn't there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// The one that is asked about, or changed.
+    Target,
+    /// The one that something is made from.
+    Source,
+}
+
+/// "There is no such reference", and which one of the request that is.
+pub(crate) fn no_reference(name: &ReferenceName, missing: Missing) -> Refusal {
+    let details = match missing {
+        Missing::Target => json!({ "missing": "target" }),
+        Missing::Source => json!({ "missing": "source" }),
+    };
+    naming(
+        name,
+        Refusal {
+            details: Some(details),
+            ..not_found(subject(name.kind), &name.name)
+        },
+    )
+}
+
+/// The refusal with the reference that it is about in its details.
+pub(crate) fn naming(name: &ReferenceName, mut refusal: Refusal) -> Refusal {
+    let details = refusal.details.get_or_insert_with(|| json!({}));
+    details["reference"] = json!(name);
+    refusal
+}
+
+/// A branch, as a request names it without saying what it is.
+pub(crate) fn branch_named(name: &str) -> ReferenceName {
+    ReferenceName {
+        kind: ReferenceKind::Branch,
+        name: name.to_owned(),
     }
 }
 
@@ -134,15 +189,15 @@ pub(crate) fn find(
     }))
 }
 
-/// The reference of a kind and name.
-pub(crate) fn find_of_kind(
+/// The reference of a kind and name that something is made from.
+pub(crate) fn find_source(
     view: &View<'_>,
     database: PartitionId,
     wanted: &ReferenceName,
 ) -> Result<Found, Stop> {
     let found = find(view, database, &wanted.name)?;
     let found = found.filter(|found| found.name.kind == wanted.kind);
-    found.ok_or_else(|| not_found(subject(wanted.kind), &wanted.name).into())
+    found.ok_or_else(|| no_reference(wanted, Missing::Source).into())
 }
 
 /// The state that a client asked for: the one that the reference shows, or an earlier one of the
@@ -160,14 +215,16 @@ pub(crate) fn chosen_state(
             noun(found.name.kind),
             found.name.name
         );
-        return Err(Refusal::invalid(message).into());
+        return Err(found
+            .refuse(Reason::InvalidInput, message, json!({}))
+            .into());
     }
     if !view.is_kept(&found.row, state.revision)? {
         let message = format!(
             "revision {} is older than what is kept; use a newer one, or leave it out",
             state_name(state)
         );
-        return Err(Refusal::new(Reason::Gone, message).into());
+        return Err(found.refuse(Reason::Gone, message, json!({})).into());
     }
     Ok(state)
 }

@@ -4,13 +4,14 @@ use anabranch_partition::{Listing as LayeredListing, Refusal, RunError, Stop, Su
 use anabranch_store::{
     Answer, BranchId, BranchState, Change, Class, Key, PartitionId, Read, Revision,
 };
+use serde_json::json;
 
 use crate::error::CatalogError;
 use crate::name::{LEVEL_SEPARATOR, Warehouse};
 use crate::place::not_found;
 use crate::reference::body::{fork_key, merge_key, named_state, state_name};
 use crate::reference::diff::{Difference, difference};
-use crate::reference::find::{Found, chosen_state, find};
+use crate::reference::find::{Found, Missing, branch_named, chosen_state, find, no_reference};
 use crate::reference::log::{LogEntry, fork_line, lines};
 use crate::reference::plan::Place;
 use crate::reference::shown::ReferenceTable;
@@ -94,7 +95,11 @@ impl Catalog {
                 return Ok((ReferenceTable::new(&place, &entry), state_name(side.1)));
             }
         }
-        Err(not_found(Subject::Table, table).into())
+        let missing = Refusal {
+            details: Some(json!({ "table": table })),
+            ..not_found(Subject::Table, table)
+        };
+        Err(missing.into())
     }
 
     /// What happened to a reference, the last first: to its branch, then to what that was made
@@ -186,7 +191,7 @@ impl Core {
         let asked = asked.transpose()?;
         let rule = |view: &View<'_>| -> Result<(Found, BranchState), Stop> {
             let found = find(view, database, name)?;
-            let found = found.ok_or_else(|| not_found(Subject::Branch, name))?;
+            let found = found.ok_or_else(|| no_reference(&branch_named(name), Missing::Target))?;
             let state = chosen_state(view, &found, asked)?;
             Ok((found, state))
         };

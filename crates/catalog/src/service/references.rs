@@ -1,6 +1,6 @@
 //! Branches and tags of a database.
 
-use anabranch_partition::{Refusal, RunError, Subject};
+use anabranch_partition::{Refusal, RunError};
 use anabranch_store::{
     Answer, BranchId, BranchRow, BranchState, Class, Entry, Kind, ObjectId, PartitionId, Read,
 };
@@ -9,9 +9,9 @@ use crate::body;
 use crate::command::{CreateReference, DeleteReference, MergeBranch, Merged, ProtectReference};
 use crate::error::CatalogError;
 use crate::name::{Namespace, Warehouse};
-use crate::place::{Container, not_found};
+use crate::place::Container;
 use crate::reference::body::{MAIN, ReferenceBody, ReferenceKind, ReferenceName, named_state};
-use crate::reference::find::{Found, ReferenceInfo};
+use crate::reference::find::{Found, Missing, ReferenceInfo, branch_named, no_reference};
 use crate::reference::name::{check_reference_name, split_selector};
 use crate::reference::plan::Modes;
 use crate::service::caller::{Caller, Changed};
@@ -185,7 +185,7 @@ impl Catalog {
     ) -> Result<ReferenceInfo, CatalogError> {
         let database = self.core.versioned(warehouse, database).await?;
         let found = self.core.reference(database.partition, name).await?;
-        let found = found.ok_or_else(|| not_found(Subject::Branch, name))?;
+        let found = found.ok_or_else(|| no_reference(&branch_named(name), Missing::Target))?;
         Ok(found.info())
     }
 

@@ -279,6 +279,10 @@ impl Store for BuggyStore {
         self.inner.prune(partition, limit).await
     }
 
+    async fn retire(&self, partition: PartitionId, limit: u32) -> Result<u64, StoreError> {
+        self.inner.retire(partition, limit).await
+    }
+
     async fn expire_operations(&self, limit: u32) -> Result<u64, StoreError> {
         self.inner.expire_operations(limit).await
     }

@@ -19,6 +19,8 @@ pub enum ClientError {
         server: String,
         /// Why.
         cause: String,
+        /// Whether the call may have arrived.
+        may_have_arrived: bool,
     },
     /// The answer isn't JSON: something else answers there.
     NotJson(String),
@@ -28,6 +30,8 @@ pub enum ClientError {
         status: StatusCode,
         /// In its words.
         message: String,
+        /// What programs may want to know.
+        details: Value,
         /// Under which id its log has more.
         request_id: Option<String>,
     },
@@ -43,6 +47,7 @@ impl ClientError {
         ClientError::Unreachable {
             server: server.to_owned(),
             cause: cause.to_string(),
+            may_have_arrived: !error.is_connect() && !error.is_builder(),
         }
     }
 
@@ -51,7 +56,19 @@ impl ClientError {
         ClientError::Refused {
             status,
             message: message.unwrap_or("the server gives no reason").to_owned(),
+            details: body["error"]["details"].clone(),
             request_id: id,
+        }
+    }
+
+    /// Whether the call may have been carried out, though its answer doesn't say so.
+    pub fn is_unsure(&self) -> bool {
+        match self {
+            ClientError::Unreachable {
+                may_have_arrived, ..
+            } => *may_have_arrived,
+            ClientError::Refused { status, .. } => *status == StatusCode::GATEWAY_TIMEOUT,
+            ClientError::Address(_) | ClientError::NotJson(_) => false,
         }
     }
 
@@ -71,7 +88,7 @@ impl fmt::Display for ClientError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ClientError::Address(server) => write!(formatter, "{server} is no server's address"),
-            ClientError::Unreachable { server, cause } => write!(
+            ClientError::Unreachable { server, cause, .. } => write!(
                 formatter,
                 "{server} can't be reached ({cause}); start it with `anabranch serve`, or name \
                  another with --server"
@@ -84,6 +101,7 @@ impl fmt::Display for ClientError {
                 status,
                 message,
                 request_id,
+                ..
             } => {
                 write!(formatter, "{message} ({}", status.as_u16())?;
                 match request_id {

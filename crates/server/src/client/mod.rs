@@ -2,16 +2,19 @@
 
 mod error;
 mod names;
+mod trees;
 mod warehouse;
 
 use std::fmt;
 use std::time::Duration;
 
-use reqwest::{Method, Response, Url};
+use reqwest::{Method, RequestBuilder, Response, Url};
 use serde_json::Value;
+use uuid::Uuid;
 
 pub use error::ClientError;
 pub use names::{CatalogName, DatabaseName, TableName, database_or_catalog};
+pub use trees::RemoteTrees;
 pub use warehouse::RemoteWarehouse;
 
 use crate::failure::Failure;
@@ -70,6 +73,31 @@ impl Client {
         if let Some(body) = body {
             request = request.json(body);
         }
+        self.send(request).await
+    }
+
+    /// Calls for a change. If the answer is lost the call is sent once more under the same key:
+    /// what was done already isn't done again, and the first answer is given.
+    pub async fn change(
+        &self,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> Result<Value, ClientError> {
+        let url = Url::parse(&format!("{}{path}", self.base))
+            .map_err(|_| ClientError::Address(self.shown.clone()))?;
+        let key = Uuid::new_v4().to_string();
+        let send = || {
+            let request = self.http.request(method.clone(), url.clone());
+            self.send(request.header("idempotency-key", &key).json(body))
+        };
+        match send().await {
+            Err(error) if error.is_unsure() => send().await,
+            answered => answered,
+        }
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Value, ClientError> {
         let response = request.send().await;
         let response = response.map_err(|error| ClientError::unreachable(&self.shown, &error))?;
         self.read(response).await

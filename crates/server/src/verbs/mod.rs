@@ -3,6 +3,7 @@
 pub mod catalog;
 pub mod changes;
 pub mod database;
+pub mod reference;
 pub mod table;
 
 use serde_json::Value;
