@@ -22,6 +22,7 @@ use self::batch::Broken;
 use self::clocks::Memory;
 use self::cut::Log;
 use self::frozen::Idlers;
+pub use self::scenario::unguard;
 use self::scenario::{Ended, play};
 use self::serial::ends_as_in_one_of_the_orders;
 use super::super::wire::Cut;
