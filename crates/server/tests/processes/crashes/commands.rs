@@ -70,7 +70,7 @@ impl Command {
         !matches!(self.repeated, Repeated::Anew | Repeated::RefusedByKey)
     }
 
-    fn is_like_another(self) -> Command {
+    fn like_another(self) -> Command {
         Command {
             is_like_another: true,
             ..self
@@ -371,14 +371,14 @@ pub fn delete_tag(ns: &str) -> Command {
         ask::create_table(ns, "t"),
         trees::create_tag(ns, "v", "main"),
     ];
-    command(setup, trees::delete_reference(ns, "v"), look).is_like_another()
+    command(setup, trees::delete_reference(ns, "v"), look).like_another()
 }
 
 /// `main` becomes what the branch is.
 pub fn merge_fast_forward(ns: &str) -> Command {
     let look = looks(ns, &CHANGED);
     let merge = command(changed_on_x(ns), trees::merge(ns, "x", "main"), look);
-    merge.leaves_files().is_like_another()
+    merge.leaves_files().like_another()
 }
 
 /// `main` has a change of its own.
