@@ -101,6 +101,9 @@ impl Namespace {
         for level in &levels {
             check_name("namespace", level)?;
         }
+        for level in &levels[1..] {
+            refuse_nested_selector(level)?;
+        }
         Ok(Namespace(levels))
     }
 
@@ -159,6 +162,18 @@ impl Namespace {
 impl fmt::Display for Namespace {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0.join("."))
+    }
+}
+
+/// What is selected is the whole database's: behind another level it would select nothing, and read
+/// as if it did.
+fn refuse_nested_selector(level: &str) -> Result<(), Refusal> {
+    match split_selector(level) {
+        Ok((plain, None)) if plain == level => Ok(()),
+        _ => Err(Refusal::invalid(format!(
+            "{level:?} selects a reference behind a nested namespace; select it behind the \
+             database's name, the first level"
+        ))),
     }
 }
 

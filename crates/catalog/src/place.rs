@@ -160,8 +160,17 @@ pub(crate) fn not_found(subject: Subject, name: &str) -> Refusal {
     let what = noun(subject);
     Refusal::new(
         Reason::NotFound(subject),
-        format!("{what} {name} does not exist"),
+        format!("{what} {} does not exist", shortened(name)),
     )
+}
+
+/// As much of a client's text as a message needs to name it.
+pub(crate) fn shortened(text: &str) -> &str {
+    const MOST: usize = 300;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => &text[..end],
+        None => text,
+    }
 }
 
 /// "The name is taken."

@@ -11,7 +11,7 @@ use super::body::{
     MAIN, MergeBody, ReferenceBody, ReferenceKind, ReferenceName, reference_key, state_name,
 };
 use super::past::Past;
-use crate::place::not_found;
+use crate::place::{not_found, shortened};
 
 /// A reference that stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,10 +69,11 @@ impl Found {
         match expected {
             Some(expected) if expected != current => {
                 let message = format!(
-                    "{} {} is at revision {current}, not at the expected {expected}; look at \
+                    "{} {} is at revision {current}, not at the expected {}; look at \
                      what changed, and decide anew",
                     noun(self.name.kind),
-                    self.name.name
+                    self.name.name,
+                    shortened(expected)
                 );
                 let details = json!({ "currentRevision": current });
                 Err(self.refuse(Reason::Conflict, message, details))

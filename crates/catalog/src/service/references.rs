@@ -9,7 +9,7 @@ use crate::body;
 use crate::command::{CreateReference, DeleteReference, MergeBranch, Merged, ProtectReference};
 use crate::error::CatalogError;
 use crate::name::{Namespace, Warehouse};
-use crate::place::Container;
+use crate::place::{Container, shortened};
 use crate::reference::body::{MAIN, ReferenceBody, ReferenceKind, ReferenceName, named_state};
 use crate::reference::find::{Found, Missing, ReferenceInfo, branch_named, no_reference};
 use crate::reference::name::{check_reference_name, split_selector};
@@ -58,7 +58,8 @@ impl SourceReference {
         let named = |revision: &String| {
             named_state(revision).ok_or_else(|| {
                 Refusal::invalid(format!(
-                    "`source.revision` is {revision:?}, which no answer gave out as a revision"
+                    "`source.revision` is {:?}, which no answer gave out as a revision",
+                    shortened(revision)
                 ))
             })
         };

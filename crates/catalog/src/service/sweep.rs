@@ -5,7 +5,7 @@
 //! No commit can name it any more: one that was prepared half a grace period ago is prepared
 //! again, with new files.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, SystemTime};
 
 use anabranch_files::{Location, MetadataName, StorageSettings};
@@ -40,11 +40,18 @@ impl Core {
         catalog: PartitionId,
         settings: &StorageSettings,
     ) -> Result<u64, CatalogError> {
-        let mut candidates = Vec::new();
+        // A table stands on each branch with a document of its own, all in one folder.
+        let mut folders: BTreeMap<String, Vec<Held>> = BTreeMap::new();
         for database in self.databases(Some(catalog)).await? {
             for held in self.standing_pointers(database).await? {
-                candidates.extend(self.left_over(&held, settings).await?);
+                if let Some((folder, _)) = held.pointer.metadata_location.rsplit_once('/') {
+                    folders.entry(folder.to_owned()).or_default().push(held);
+                }
             }
+        }
+        let mut candidates = Vec::new();
+        for (folder, standing) in &folders {
+            candidates.extend(self.left_over(folder, standing, settings).await?);
         }
         if candidates.is_empty() {
             return Ok(0);
@@ -72,16 +79,13 @@ impl Core {
         Ok(swept)
     }
 
-    /// Files in the metadata folder of a standing table that its own metadata doesn't name.
+    /// Files in a metadata folder that the metadata of none that stands there names.
     async fn left_over(
         &self,
-        held: &Held,
+        folder: &str,
+        standing: &[Held],
         settings: &StorageSettings,
     ) -> Result<Vec<Location>, CatalogError> {
-        let current = &held.pointer.metadata_location;
-        let Some((folder, _)) = current.rsplit_once('/') else {
-            return Ok(Vec::new());
-        };
         let Ok(folder) = Location::parse(folder) else {
             return Ok(Vec::new());
         };
@@ -106,10 +110,12 @@ impl Core {
         if old.is_empty() {
             return Ok(old);
         }
-        let Some(named) = self.names_in(held, settings).await else {
-            return Ok(Vec::new());
-        };
-        old.retain(|location| !named.contains(&location.canonical()));
+        for held in standing {
+            let Some(named) = self.names_in(held, settings).await else {
+                return Ok(Vec::new());
+            };
+            old.retain(|location| !named.contains(&location.canonical()));
+        }
         Ok(old)
     }
 

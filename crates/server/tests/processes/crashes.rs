@@ -4,6 +4,7 @@
 //! - [`case`]: which faults there are at which points; a run on a quiet server tells the points.
 //! - [`matrix`]: one command through all its cases: what the client is told, what is there, and what
 //!   it is told when it asks again.
+//! - [`moved`]: the same request again, when its source has moved meanwhile.
 //! - [`observation`]: what a client sees, without what differs from case to case.
 //! - [`trouble`]: every command on a full disk, a read-only warehouse and a slow object store.
 //! - [`surroundings`]: how a test makes these.
@@ -13,6 +14,7 @@ mod aftermath;
 mod case;
 mod commands;
 mod matrix;
+mod moved;
 mod observation;
 mod surroundings;
 mod trouble;
@@ -67,22 +69,40 @@ at_every_point![
     create_catalog,
     rename_catalog,
     drop_catalog,
+    create_branch,
+    create_tag,
+    delete_branch,
+    delete_tag,
+    merge_fast_forward,
+    merge_three_ways,
+    merge_with_a_conflict,
+    append_on_a_branch,
+    drop_on_a_branch,
 ];
 
+/// Of which each takes half of the time that one scenario may take.
+const HALVES: (&[Named], &[Named]) = ALL.split_at(ALL.len() / 2);
+
 /// At COMMIT only: the rest is the same code as on SQLite.
-mod postgres {
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn every_command_at_commit() {
-        super::go_through(super::Engine::Postgres, super::ALL).await;
-    }
+macro_rules! at_commit {
+    ($($module:ident: $engine:ident),+) => {
+        $(mod $module {
+            use super::{Engine, HALVES, go_through};
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn one_half_of_the_commands_at_commit() {
+                go_through(Engine::$engine, HALVES.0).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn the_other_half_of_the_commands_at_commit() {
+                go_through(Engine::$engine, HALVES.1).await;
+            }
+        })+
+    };
 }
 
-mod optimistic {
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn every_command_at_commit() {
-        super::go_through(super::Engine::Optimistic, super::ALL).await;
-    }
-}
+at_commit!(postgres: Postgres, optimistic: Optimistic);
 
 /// The negative control: a drop that comes again without a key is told that there is no table.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

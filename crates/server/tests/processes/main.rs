@@ -11,6 +11,7 @@ mod requests;
 mod server;
 #[path = "../support/mod.rs"]
 mod support;
+mod trees;
 mod wire;
 mod world;
 

@@ -73,6 +73,24 @@ impl Request {
         Request { tag, ..self }
     }
 
+    /// The same with a text of its body replaced.
+    pub fn filled(mut self, mark: &str, text: &str) -> Request {
+        fn fill(value: &mut Value, mark: &str, text: &str) {
+            match value {
+                Value::String(found) if found == mark => text.clone_into(found),
+                Value::Array(values) => values.iter_mut().for_each(|one| fill(one, mark, text)),
+                Value::Object(members) => {
+                    members.values_mut().for_each(|one| fill(one, mark, text));
+                }
+                _ => {}
+            }
+        }
+        if let Some(body) = &mut self.body {
+            fill(body, mark, text);
+        }
+        self
+    }
+
     /// The same in another catalog than `lake`.
     pub fn of(self, catalog: &str) -> Request {
         let path = self

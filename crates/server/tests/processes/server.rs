@@ -76,6 +76,12 @@ impl Server {
         tokio::spawn(async move { request.send(&address).await })
     }
 
+    /// The same with the headers of the answer.
+    pub fn spawn_for_headers(&self, request: &Request) -> JoinHandle<Option<(Answer, HeaderMap)>> {
+        let (request, address) = (request.clone(), self.address.clone());
+        tokio::spawn(async move { request.send_for_headers(&address).await })
+    }
+
     /// Sends the request; its headers too.
     pub async fn ask(&self, request: &Request) -> Option<(Answer, HeaderMap)> {
         request.send_for_headers(&self.address).await

@@ -20,7 +20,7 @@ use super::wire::Wire;
 pub const PATIENT: &str =
     "&options=-c%20idle_in_transaction_session_timeout%3D120s%20-c%20lock_timeout%3D120s";
 /// No scenario takes this long, unless something that it waits for never comes.
-const END: Duration = Duration::from_secs(120);
+const END: Duration = Duration::from_secs(300);
 /// Between two looks at what the database says.
 const NEXT_LOOK: Duration = Duration::from_millis(5);
 

@@ -9,6 +9,7 @@ use super::matrix::Wrong;
 use crate::point::after;
 use crate::requests::{Answer, Request, load_table, load_view};
 use crate::server::Server;
+use crate::trees::{at, on};
 use crate::world::World;
 
 /// Nothing is retained, and every file is old.
@@ -128,24 +129,19 @@ async fn needed(server: &Server) -> Result<Needed, Wrong> {
             let query = parent.map_or(String::new(), |levels: String| format!("?parent={levels}"));
             let inner = get(server, format!("{base}{query}")).await?;
             for namespace in inner["namespaces"].as_array().into_iter().flatten() {
-                let levels: Vec<&str> = namespace
+                let levels: Vec<String> = namespace
                     .as_array()
                     .into_iter()
                     .flatten()
-                    .filter_map(Value::as_str)
+                    .filter_map(|level| Some(level.as_str()?.to_owned()))
                     .collect();
-                let name = levels.join(".");
                 parents.push(Some(levels.join("%1F")));
-                let namespace = format!("{base}/{}", levels.join("%1F"));
-                let tables = get(server, format!("{namespace}/tables")).await?;
-                for table in texts(&tables["identifiers"], "name") {
-                    let load = load_table(&name, &table).of(&catalog);
-                    needed.add(&asked(server, &load).await?.body);
-                }
-                let views = get(server, format!("{namespace}/views")).await?;
-                for view in texts(&views["identifiers"], "name") {
-                    let load = load_view(&name, &view).of(&catalog);
-                    needed.add(&asked(server, &load).await?.body);
+                needed.add_all_of(server, &catalog, &levels).await?;
+                if let [database] = &levels[..] {
+                    for selected in selected(server, &catalog, database).await? {
+                        parents.push(Some(selected.clone()));
+                        needed.add_all_of(server, &catalog, &[selected]).await?;
+                    }
                 }
             }
         }
@@ -153,7 +149,44 @@ async fn needed(server: &Server) -> Result<Needed, Wrong> {
     Ok(needed)
 }
 
+/// The database's name with each of its branches and tags selected, but for `main`.
+async fn selected(server: &Server, catalog: &str, database: &str) -> Result<Vec<String>, Wrong> {
+    let path = format!("/v1/catalogs/{catalog}/databases/{database}/trees");
+    let listed = get(server, path).await?;
+    let references = listed["references"].as_array().into_iter().flatten();
+    let names = references.filter_map(|reference| {
+        let name = reference["name"].as_str().filter(|name| *name != "main")?;
+        match reference["type"].as_str()? {
+            "TAG" => Some(at(database, name)),
+            _ => Some(on(database, name)),
+        }
+    });
+    Ok(names.collect())
+}
+
 impl Needed {
+    /// Adds the tables and views of a namespace.
+    async fn add_all_of(
+        &mut self,
+        server: &Server,
+        catalog: &str,
+        levels: &[String],
+    ) -> Result<(), Wrong> {
+        let name = levels.join(".");
+        let path = format!("/iceberg/v1/{catalog}/namespaces/{}", levels.join("%1F"));
+        let tables = get(server, format!("{path}/tables")).await?;
+        for table in texts(&tables["identifiers"], "name") {
+            let load = load_table(&name, &table).of(catalog);
+            self.add(&asked(server, &load).await?.body);
+        }
+        let views = get(server, format!("{path}/views")).await?;
+        for view in texts(&views["identifiers"], "name") {
+            let load = load_view(&name, &view).of(catalog);
+            self.add(&asked(server, &load).await?.body);
+        }
+        Ok(())
+    }
+
     fn add(&mut self, loaded: &Value) {
         let metadata = &loaded["metadata"];
         let table = path_of(metadata["location"].as_str().expect("a location"));

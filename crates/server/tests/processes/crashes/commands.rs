@@ -3,10 +3,13 @@
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::requests::{self as ask, Request};
+use crate::requests::{self as ask, Answer, Request};
+use crate::trees::{self, at, on};
 
 /// Stands in a body for where the metadata lies that the setup's last answer told of.
 pub const METADATA: &str = "METADATA";
+
+const CONFLICT: u16 = 409;
 
 /// A request that changes something, on names of its own.
 pub struct Command {
@@ -18,6 +21,8 @@ pub struct Command {
     pub repeated: Repeated,
     /// It takes something out of the catalog whose files stay.
     pub leaves_files: bool,
+    /// Another one comes to the same points, so only COMMIT is gone through.
+    pub is_like_another: bool,
 }
 
 /// What the same request is answered when it comes again.
@@ -29,6 +34,8 @@ pub enum Repeated {
     ByContent,
     /// Success each time: nothing is changed.
     Anew,
+    /// The first refusal, because it has a key: a conflict.
+    RefusedByKey,
 }
 
 fn command(setup: Vec<Request>, request: Request, look: Vec<Request>) -> Command {
@@ -38,6 +45,7 @@ fn command(setup: Vec<Request>, request: Request, look: Vec<Request>) -> Command
         look,
         repeated: Repeated::ByKey,
         leaves_files: false,
+        is_like_another: false,
     }
 }
 
@@ -45,6 +53,26 @@ impl Command {
     fn leaves_files(self) -> Command {
         Command {
             leaves_files: true,
+            ..self
+        }
+    }
+
+    /// Whether it is answered what it is on a quiet server.
+    pub fn is_answered(&self, answer: &Answer) -> bool {
+        match self.repeated {
+            Repeated::RefusedByKey => answer.status == CONFLICT,
+            _ => answer.is_success(),
+        }
+    }
+
+    /// Whether it changes something that can be seen.
+    pub fn changes_something(&self) -> bool {
+        !matches!(self.repeated, Repeated::Anew | Repeated::RefusedByKey)
+    }
+
+    fn like_another(self) -> Command {
+        Command {
+            is_like_another: true,
             ..self
         }
     }
@@ -280,4 +308,115 @@ pub fn drop_catalog(ns: &str) -> Command {
         ask::load_table("n", "t").of(catalog),
     ];
     command(filled(catalog), ask::drop_catalog(catalog), look).leaves_files()
+}
+
+/// The tables of a database, and what is in some.
+fn looks(ns: &str, tables: &[&str]) -> Vec<Request> {
+    let tables = tables.iter().map(|table| ask::load_table(ns, table));
+    tables.chain([ask::list_tables(ns)]).collect()
+}
+
+/// A table `t`, and a branch `x`.
+fn forked(ns: &str) -> Vec<Request> {
+    vec![
+        ask::create_table(ns, "t"),
+        trees::create_branch(ns, "x", "main"),
+    ]
+}
+
+/// Tables `t` and `u`, and a branch `x` that changed the one, dropped the other and made a third.
+fn changed_on_x(ns: &str) -> Vec<Request> {
+    let there = &on(ns, "x");
+    let mut setup = vec![ask::create_table(ns, "u")];
+    setup.extend(forked(ns));
+    setup.extend([
+        ask::commit(there, "t", json!([]), ask::set_property("owner", "them")),
+        ask::drop_table(there, "u"),
+        ask::create_table(there, "new"),
+    ]);
+    setup
+}
+
+const CHANGED: [&str; 3] = ["t", "u", "new"];
+
+pub fn create_branch(ns: &str) -> Command {
+    let mut look = looks(&on(ns, "x"), &["t"]);
+    look.push(trees::show_reference(ns, "x"));
+    let setup = vec![ask::create_table(ns, "t")];
+    command(setup, trees::create_branch(ns, "x", "main"), look)
+}
+
+pub fn create_tag(ns: &str) -> Command {
+    let mut look = looks(&at(ns, "v"), &["t"]);
+    look.push(trees::show_reference(ns, "v"));
+    let set = ask::set_property("owner", "them");
+    let mut setup = forked(ns);
+    setup.push(ask::commit(&on(ns, "x"), "t", json!([]), set));
+    command(setup, trees::create_tag(ns, "v", "x"), look)
+}
+
+pub fn delete_branch(ns: &str) -> Command {
+    let there = &on(ns, "x");
+    let mut look = [looks(there, &["t", "new"]), looks(ns, &["t"])].concat();
+    look.push(trees::show_reference(ns, "x"));
+    let mut setup = forked(ns);
+    setup.push(ask::create_table(there, "new"));
+    command(setup, trees::delete_reference(ns, "x"), look).leaves_files()
+}
+
+pub fn delete_tag(ns: &str) -> Command {
+    let mut look = looks(&at(ns, "v"), &["t"]);
+    look.push(trees::show_reference(ns, "v"));
+    let setup = vec![
+        ask::create_table(ns, "t"),
+        trees::create_tag(ns, "v", "main"),
+    ];
+    command(setup, trees::delete_reference(ns, "v"), look).like_another()
+}
+
+/// `main` becomes what the branch is.
+pub fn merge_fast_forward(ns: &str) -> Command {
+    let look = looks(ns, &CHANGED);
+    let merge = command(changed_on_x(ns), trees::merge(ns, "x", "main"), look);
+    merge.leaves_files().like_another()
+}
+
+/// `main` has a change of its own.
+pub fn merge_three_ways(ns: &str) -> Command {
+    let mut setup = changed_on_x(ns);
+    setup.push(ask::create_table(ns, "own"));
+    let look = looks(ns, &[&CHANGED[..], &["own"]].concat());
+    command(setup, trees::merge(ns, "x", "main"), look).leaves_files()
+}
+
+/// `main` changed one of the tables that the branch changed.
+pub fn merge_with_a_conflict(ns: &str) -> Command {
+    let set = ask::set_property("owner", "us");
+    let mut setup = changed_on_x(ns);
+    setup.push(ask::commit(ns, "t", json!([]), set));
+    let look = looks(ns, &CHANGED);
+    Command {
+        repeated: Repeated::RefusedByKey,
+        ..command(setup, trees::merge(ns, "x", "main"), look)
+    }
+}
+
+pub fn append_on_a_branch(ns: &str) -> Command {
+    let there = &on(ns, "x");
+    let mut setup = forked(ns);
+    setup.push(ask::commit(there, "t", json!([]), ask::append(1, None, 1)));
+    let request = ask::commit(
+        there,
+        "t",
+        ask::main_at(Some(1)),
+        ask::append(2, Some(1), 2),
+    );
+    let look = vec![ask::load_table(there, "t"), ask::load_table(ns, "t")];
+    command(setup, request, look)
+}
+
+pub fn drop_on_a_branch(ns: &str) -> Command {
+    let there = &on(ns, "x");
+    let look = [looks(there, &["t"]), looks(ns, &["t"])].concat();
+    command(forked(ns), ask::drop_table(there, "t"), look)
 }

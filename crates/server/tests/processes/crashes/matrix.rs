@@ -95,7 +95,7 @@ impl Matrix {
         command: fn(&str) -> Command,
         reference: &Reference,
     ) -> Result<Vec<Case>, Wrong> {
-        if self.world.engine != Engine::Sqlite {
+        if self.world.engine != Engine::Sqlite || command("x").is_like_another {
             return Ok(Case::at_commit(&reference.hits));
         }
         let mut cases = Case::all(&reference.hits, &Hits::new(), false);
@@ -111,8 +111,7 @@ impl Matrix {
         self.dry_run(command, false).await?;
         let reference = self.dry_run(command, false).await?;
         let shows = reference.before != reference.after;
-        let must_show = command("x").repeated != Repeated::Anew;
-        match shows == must_show {
+        match shows == command("x").changes_something() {
             true => Ok(reference),
             false => Err(format!("it shows only {}", reference.after.short())),
         }
@@ -136,7 +135,7 @@ impl Matrix {
             *count > 0
         });
         match &answer {
-            Some(answer) if answer.is_success() => {}
+            Some(answer) if command.is_answered(answer) => {}
             other => return Err(format!("on a quiet server: {}", short(other))),
         }
         let after = self.look(&command, &tag).await?;
@@ -202,7 +201,7 @@ impl Matrix {
             }
         };
         let found = self.look(&command, &tag).await?;
-        judge(&first, &found, reference)?;
+        judge(&command, &first, &found, reference)?;
 
         self.ask_again(&command, &tag, &first, reference).await
     }
@@ -217,13 +216,14 @@ impl Matrix {
     ) -> Result<(), Wrong> {
         let second = self.ask(&command.request).await;
         let third = self.ask(&command.request).await;
-        let is_success = |answer: &Option<Answer>| answer.as_ref().is_some_and(Answer::is_success);
-        if !is_success(&second) || !is_success(&third) {
+        let is_answered =
+            |told: &Option<Answer>| told.as_ref().is_some_and(|told| command.is_answered(told));
+        if !is_answered(&second) || !is_answered(&third) {
             let (second, third) = (short(&second), short(&third));
             return Err(format!("asked again: {second}; and again: {third}"));
         }
-        if command.repeated == Repeated::ByKey {
-            let is_one = second == third && (!is_success(first) || *first == second);
+        if let Repeated::ByKey | Repeated::RefusedByKey = command.repeated {
+            let is_one = second == third && (!is_answered(first) || *first == second);
             if !is_one {
                 let told = [first, &second, &third].map(short);
                 return Err(format!("more than one answer: {told:?}"));
@@ -359,18 +359,20 @@ fn beside(tag: &str) -> String {
 }
 
 /// Whether what a client was told is what is there: all of the change or nothing of it, and which
-/// of the two as far as the answer says so. A valid request is never refused.
+/// of the two as far as the answer says so. What succeeds on a quiet server is never refused, and
+/// what is refused there never accepted.
 pub fn judge(
+    command: &Command,
     told: &Option<Answer>,
     found: &Observation,
     reference: &Reference,
 ) -> Result<(), Wrong> {
     let is_before = *found == reference.before;
     let is_after = *found == reference.after;
-    let fits = match told.as_ref().map(|answer| answer.status) {
-        Some(200..300) => is_after,
-        Some(503) => is_before,
-        None | Some(504) => is_before || is_after,
+    let fits = match told {
+        Some(answer) if command.is_answered(answer) => is_after,
+        Some(Answer { status: 503, .. }) => is_before,
+        None | Some(Answer { status: 504, .. }) => is_before || is_after,
         Some(_) => false,
     };
     match fits {
@@ -421,9 +423,10 @@ mod tests {
             after: seen(true, true),
             hits: Hits::new(),
         };
+        let command = super::super::commands::create_table("case_1");
         let is_right = |told: Option<u16>, found: Observation| {
             let told = told.map(|status| answer(status, Value::Null));
-            judge(&told, &found, &reference).is_ok()
+            judge(&command, &told, &found, &reference).is_ok()
         };
         for told in [None, Some(200), Some(503), Some(504)] {
             assert!(

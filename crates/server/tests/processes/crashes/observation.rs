@@ -70,7 +70,7 @@ fn fixed(value: &Value, tag: &str) -> Value {
         Value::Object(members) => {
             let fixed = members.iter().map(|(name, value)| {
                 let value = match value {
-                    Value::Number(_) if name.ends_with("-ms") => json!("TIME"),
+                    Value::Number(_) if is_time(name) => json!("TIME"),
                     value => fixed(value, tag),
                 };
                 (name.clone(), value)
@@ -81,6 +81,11 @@ fn fixed(value: &Value, tag: &str) -> Value {
         Value::String(text) => json!(fixed_text(&text.replace(tag, "TAG"))),
         other => other.clone(),
     }
+}
+
+/// Milliseconds, in the words of Iceberg and of `/v1`.
+fn is_time(name: &str) -> bool {
+    name.ends_with("-ms") || name == "createdAt"
 }
 
 fn fixed_text(text: &str) -> String {

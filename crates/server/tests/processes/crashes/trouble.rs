@@ -202,7 +202,7 @@ async fn prepared(matrix: &mut Matrix, (name, command): Named) -> Result<Waiting
 async fn in_trouble<T: Trouble>(matrix: &Matrix, waiting: &mut Waiting) -> Result<bool, Wrong> {
     let first = matrix.ask(&waiting.command.request).await;
     let found = matrix.look(&waiting.command, &waiting.tag).await?;
-    judge(&first, &found, &waiting.reference)?;
+    judge(&waiting.command, &first, &found, &waiting.reference)?;
     let is_refused = first.as_ref().is_some_and(|answer| answer.status == 503);
     let message = short(&first);
     waiting.first = first;

@@ -7,7 +7,10 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::point::before;
+use crate::races::scenarios::unguard;
 use crate::requests::{Answer, Request};
 use crate::server::Server;
 use crate::world::{Engine, World, in_world};
@@ -29,9 +32,69 @@ pub struct Duel {
     pub other_first: (u16, u16),
     /// `one` is refused unless `other` has gone first, so it never stands before a COMMIT.
     pub one_never_stands: bool,
-    /// What is asked afterwards, and what must be found at which place of the answer.
-    pub afterwards: Vec<(Request, &'static str, serde_json::Value)>,
+    /// What is asked afterwards in any case.
+    pub afterwards: Afterwards,
+    pub afterwards_if_one_first: Afterwards,
+    pub afterwards_if_other_first: Afterwards,
+    /// A place where both answers have the same.
+    pub told_alike: Option<&'static str>,
 }
+
+/// What is asked, and what must be found at which place of the answer; null stands for nothing.
+pub type Afterwards = Vec<(Request, &'static str, Value)>;
+
+/// Stands in a request for the revision that the setup's last answer told of.
+pub const REVISION: &str = "REVISION";
+
+pub fn duel(
+    setup: Vec<Request>,
+    (one, other): (Request, Request),
+    one_first: (u16, u16),
+    other_first: (u16, u16),
+) -> Duel {
+    Duel {
+        setup,
+        one,
+        other,
+        one_first,
+        other_first,
+        one_never_stands: false,
+        afterwards: Vec::new(),
+        afterwards_if_one_first: Vec::new(),
+        afterwards_if_other_first: Vec::new(),
+        told_alike: None,
+    }
+}
+
+impl Duel {
+    pub fn then(self, afterwards: Afterwards) -> Duel {
+        Duel { afterwards, ..self }
+    }
+
+    pub fn if_one_first(self, afterwards: Afterwards) -> Duel {
+        Duel {
+            afterwards_if_one_first: afterwards,
+            ..self
+        }
+    }
+
+    pub fn if_other_first(self, afterwards: Afterwards) -> Duel {
+        Duel {
+            afterwards_if_other_first: afterwards,
+            ..self
+        }
+    }
+
+    pub fn told_alike(self, place: &'static str) -> Duel {
+        Duel {
+            told_alike: Some(place),
+            ..self
+        }
+    }
+}
+
+/// A duel and how it is called.
+pub type Named = (&'static str, fn(&str) -> Duel);
 
 /// The orders; each is run on names of its own.
 const ORDERS: [(&str, How, bool); 4] = [
@@ -51,19 +114,36 @@ enum How {
 pub async fn fight(engine: Engine, duel: fn(&str) -> Duel) -> Result<(), Wrong> {
     in_world(engine, |world| async move {
         let arena = Arena::open(world).await;
-        for (name, how, one_is_stopped) in ORDERS {
-            let wrong = |wrong: Wrong| format!("{name}: {wrong}");
-            let duel = duel(name);
-            if duel.one_never_stands && one_is_stopped && matches!(how, How::Meet) {
-                continue;
-            }
-            arena.run(duel, how, one_is_stopped).await.map_err(wrong)?;
-        }
+        arena.go_through("", duel).await?;
         arena.close().await?;
         match engine {
             Engine::Unprotected => Err(BY_LUCK.to_owned()),
             _ => Ok(()),
         }
+    })
+    .await
+}
+
+/// Runs duels that only get into their own way, on the same servers: what is wrong with each.
+pub async fn fight_all(engine: Engine, duels: &'static [Named]) -> Vec<(&'static str, Wrong)> {
+    in_world(engine, |world| async move {
+        let arena = Arena::open(world).await;
+        unguard(&arena.world).await;
+        let mut wrongs = Vec::new();
+        for (name, duel) in duels {
+            match arena.go_through(&format!("{name}_"), *duel).await {
+                Err(wrong) => wrongs.push((*name, wrong)),
+                Ok(()) if engine == Engine::Unprotected => {
+                    wrongs.push((*name, BY_LUCK.to_owned()));
+                }
+                Ok(()) => {}
+            }
+        }
+        let closed = arena.close().await;
+        if engine != Engine::Unprotected {
+            wrongs.extend(closed.err().map(|wrong| ("afterwards", wrong)));
+        }
+        wrongs
     })
     .await
 }
@@ -87,10 +167,29 @@ impl Arena {
         self.world.doctor().await
     }
 
-    async fn run(&self, duel: Duel, how: How, one_is_stopped: bool) -> Result<(), Wrong> {
+    /// In all orders, on names that begin like this.
+    async fn go_through(&self, prefix: &str, duel: fn(&str) -> Duel) -> Result<(), Wrong> {
+        for (name, how, one_is_stopped) in ORDERS {
+            let wrong = |wrong: Wrong| format!("{name}: {wrong}");
+            let duel = duel(&format!("{prefix}{name}"));
+            if duel.one_never_stands && one_is_stopped && matches!(how, How::Meet) {
+                continue;
+            }
+            self.run(duel, how, one_is_stopped).await.map_err(wrong)?;
+        }
+        Ok(())
+    }
+
+    async fn run(&self, mut duel: Duel, how: How, one_is_stopped: bool) -> Result<(), Wrong> {
+        let mut last = Value::Null;
         for request in &duel.setup {
             let answer = self.b.send(request).await.ok_or("no answer")?;
             assert!(answer.is_success(), "{request:?}: {answer:?}");
+            last = answer.body;
+        }
+        if let Some(revision) = last["reference"]["revision"].as_str() {
+            duel.one = duel.one.filled(REVISION, revision);
+            duel.other = duel.other.filled(REVISION, revision);
         }
         let (stopped, comer) = match one_is_stopped {
             true => (&duel.one, &duel.other),
@@ -104,16 +203,21 @@ impl Arena {
             true => (stopped, comer),
             false => (comer, stopped),
         };
-        let must = match one_is_stopped == stopped_is_first {
-            true => duel.one_first,
-            false => duel.other_first,
+        let (must, more) = match one_is_stopped == stopped_is_first {
+            true => (duel.one_first, duel.afterwards_if_one_first),
+            false => (duel.other_first, duel.afterwards_if_other_first),
         };
         if (told.0.status, told.1.status) != must {
             return Err(format!("told {told:?} instead of {must:?}"));
         }
-        for (request, place, must) in &duel.afterwards {
+        if let Some(place) = duel.told_alike
+            && told.0.body.pointer(place) != told.1.body.pointer(place)
+        {
+            return Err(format!("told {told:?}, which differ at {place}"));
+        }
+        for (request, place, must) in duel.afterwards.iter().chain(&more) {
             let found = self.a.send(request).await.ok_or("no answer")?;
-            if found.body.pointer(place) != Some(must) {
+            if found.body.pointer(place).unwrap_or(&Value::Null) != must {
                 return Err(format!(
                     "{} has {found:?}, not {must} at {place}",
                     request.path

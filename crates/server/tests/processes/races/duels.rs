@@ -1,34 +1,9 @@
 //! Which requests meet, and what each order must come to. Every duel is on names of its own.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::duel::Duel;
+use super::duel::{Duel, duel};
 use crate::requests::*;
-
-type Afterwards = Vec<(Request, &'static str, Value)>;
-
-fn duel(
-    setup: Vec<Request>,
-    (one, other): (Request, Request),
-    one_first: (u16, u16),
-    other_first: (u16, u16),
-) -> Duel {
-    Duel {
-        setup,
-        one,
-        other,
-        one_first,
-        other_first,
-        one_never_stands: false,
-        afterwards: Vec::new(),
-    }
-}
-
-impl Duel {
-    fn then(self, afterwards: Afterwards) -> Duel {
-        Duel { afterwards, ..self }
-    }
-}
 
 pub fn create_table_and_drop_its_namespace(ns: &str) -> Duel {
     let requests = (create_table(ns, "t"), drop_namespace(ns));

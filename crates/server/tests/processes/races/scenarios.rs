@@ -5,6 +5,7 @@
 //! - [`batch`]: a batch of which one is refused.
 //! - [`serial`]: three requests that get into each other's way, in every order.
 //! - [`rotation`]: commits of three databases, named in rotating order.
+//! - [`reader`]: readers of two tables that are merged together, while it happens.
 //! - [`clocks`]: servers whose clocks are an hour apart.
 //! - [`frozen`]: a server that freezes while it holds a partition.
 //! - [`cut`]: a COMMIT that is cut off from its server.
@@ -14,6 +15,7 @@ mod clocks;
 mod cut;
 mod frozen;
 mod many;
+mod reader;
 mod rotation;
 mod scenario;
 mod serial;
@@ -22,6 +24,8 @@ use self::batch::Broken;
 use self::clocks::Memory;
 use self::cut::Log;
 use self::frozen::Idlers;
+use self::reader::Look;
+pub use self::scenario::unguard;
 use self::scenario::{Ended, play};
 use self::serial::ends_as_in_one_of_the_orders;
 use super::super::wire::Cut;
@@ -78,6 +82,10 @@ scenarios! {
     renames_to_one_name:
         |world| ends_as_in_one_of_the_orders(world, serial::renames_to_one_name);
     commits_in_rotating_order_all_end: rotation::commits_in_rotating_order_all_end;
+    what_is_merged_together_is_seen_together: reader::what_is_merged_together_is_seen_together;
+    a_pinned_look_is_as_the_one_before:
+        |world| reader::two_looks_with_a_merge_between(world, Look::Pinned);
+    a_look_with_a_merge_in_it_is_of_one_state: reader::a_look_with_a_merge_in_it_is_of_one_state;
     servers_an_hour_apart_keep_one_order:
         |world| clocks::servers_an_hour_apart_keep_one_order(world, Memory::Kept);
     what_a_frozen_server_held_is_applied_whole_or_not_at_all:
@@ -119,6 +127,9 @@ controls! {
     who_goes_against_the_order_makes_a_victim: Postgres,
         rotation::who_goes_against_the_order_makes_a_victim,
         "a deadlock had 1 victims";
+    two_looks_without_a_pin_are_of_two_states: Postgres,
+        |world| reader::two_looks_with_a_merge_between(world, Look::Unpinned),
+        "1 and 2";
     partitions_that_forget_their_clock: Postgres,
         |world| clocks::servers_an_hour_apart_keep_one_order(world, Memory::Lost),
         "behind";
