@@ -85,7 +85,7 @@ impl Core {
         let Ok(folder) = Location::parse(folder) else {
             return Ok(Vec::new());
         };
-        let edge = self.edge_of_grace().await?;
+        let edge = self.edge_of(self.limits.sweep_grace).await?;
         let mut old = Vec::new();
         let mut listing = self.files.with_settings(settings).list(&folder);
         while let Some(file) = listing.next().await {
@@ -129,11 +129,12 @@ impl Core {
         Some(parsed.map(|location| location.canonical()).collect())
     }
 
-    async fn edge_of_grace(&self) -> Result<SystemTime, CatalogError> {
+    /// What was written before it is older than `grace`, by the store's time.
+    pub(crate) async fn edge_of(&self, grace: Duration) -> Result<SystemTime, CatalogError> {
         let now = self.partitions.store().now().await;
         let now = now.map_err(|error| RunError::from_store(&error))?;
         let micros = u64::try_from(now.0).unwrap_or_default();
         let now = SystemTime::UNIX_EPOCH + Duration::from_micros(micros);
-        Ok(now - self.limits.sweep_grace)
+        Ok(now.checked_sub(grace).unwrap_or(SystemTime::UNIX_EPOCH))
     }
 }
