@@ -11,6 +11,7 @@
 mod catalogs;
 mod changes;
 mod error;
+mod gc;
 mod names;
 mod openapi;
 mod operations;
@@ -75,6 +76,8 @@ pub fn router(native: Native) -> Router {
             "/v1/catalogs/{catalog}/databases/{database}/trees/{name}/merge",
             post(trees::merge),
         )
+        .route("/v1/catalogs/{catalog}/gc", post(gc::start))
+        .route("/v1/catalogs/{catalog}/gc/{id}", get(gc::show))
         .route(
             "/v1/changes",
             get(changes::changes).post(changes::changes_by_body),

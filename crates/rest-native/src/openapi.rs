@@ -42,6 +42,8 @@ struct ErrorBody {
         crate::changes::changes,
         crate::changes::changes_by_body,
         crate::operations::show,
+        crate::gc::start,
+        crate::gc::show,
         crate::trees::list,
         crate::trees::create,
         crate::trees::show,

@@ -88,6 +88,7 @@ async fn run(verb: Verb) -> Result<ExitCode, Failure> {
         Verb::Catalog(verb) => verbs::catalog::run(verb).await,
         Verb::Database(verb) => verbs::database::run(verb).await,
         Verb::Table(verb) => verbs::table::run(verb).await,
+        Verb::Gc(verb) => verbs::gc::run(verb).await,
         Verb::Changes(verb) => verbs::changes::run(verb).await,
     }
 }

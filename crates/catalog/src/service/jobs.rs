@@ -36,6 +36,20 @@ enum After {
     Kept(String),
 }
 
+/// A gc that this server has taken.
+pub struct DueGc {
+    catalog: Catalog,
+    task: Task,
+    server: String,
+}
+
+impl DueGc {
+    /// Works on it to its end.
+    pub async fn run(self) -> Result<JobReport, CatalogError> {
+        self.catalog.work(&self.task, &self.server).await
+    }
+}
+
 impl Catalog {
     /// Makes the recurring jobs known to the store, unless another server did.
     pub async fn ensure_jobs(&self) -> Result<(), CatalogError> {
@@ -55,25 +69,32 @@ impl Catalog {
 
     /// Takes one due task and works on it; `None` if there is none. `server` names this process.
     pub async fn run_due_task(&self, server: &str) -> Result<Option<JobReport>, CatalogError> {
-        self.run_due(&KINDS, server).await
+        match self.lease(&KINDS, server).await? {
+            Some(task) => self.work(&task, server).await.map(Some),
+            None => Ok(None),
+        }
     }
 
-    /// The same for a gc. It may take long: nothing else should wait for it.
-    pub async fn run_due_gc(&self, server: &str) -> Result<Option<JobReport>, CatalogError> {
-        self.run_due(&[GC_TASK], server).await
+    /// Takes a gc that is due; `None` if there is none. It may take long: nothing else should wait
+    /// for it.
+    pub async fn due_gc(&self, server: &str) -> Result<Option<DueGc>, CatalogError> {
+        let task = self.lease(&[GC_TASK], server).await?;
+        Ok(task.map(|task| DueGc {
+            catalog: self.clone(),
+            task,
+            server: server.to_owned(),
+        }))
     }
 
-    async fn run_due(
-        &self,
-        kinds: &[&str],
-        server: &str,
-    ) -> Result<Option<JobReport>, CatalogError> {
-        let store = self.core.partitions.store().clone();
+    async fn lease(&self, kinds: &[&str], server: &str) -> Result<Option<Task>, CatalogError> {
+        let store = self.core.partitions.store();
         let leased = store.lease_task(kinds, server, LEASE_MICROS).await;
-        let Some(task) = leased.map_err(run_error)? else {
-            return Ok(None);
-        };
-        let summary = match self.work_on(&task, server).await {
+        leased.map_err(run_error)
+    }
+
+    async fn work(&self, task: &Task, server: &str) -> Result<JobReport, CatalogError> {
+        let store = self.core.partitions.store();
+        let summary = match self.work_on(task, server).await {
             Ok(After::Finished(summary)) => {
                 store
                     .finish_task(task.id, server)
@@ -101,10 +122,10 @@ impl Catalog {
             }
         };
         metrics::counter!("anabranch_tasks_total", "kind" => task.kind.clone()).increment(1);
-        Ok(Some(JobReport {
-            kind: task.kind,
+        Ok(JobReport {
+            kind: task.kind.clone(),
             summary,
-        }))
+        })
     }
 
     async fn work_on(&self, task: &Task, server: &str) -> Result<After, CatalogError> {

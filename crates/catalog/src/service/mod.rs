@@ -34,7 +34,7 @@ pub use document::{Content, Document};
 pub use gc::{
     FileKind, GcBody, GcFile, GcKept, GcReport, GcRun, GcState, GcUnreadable, NewGc, Total,
 };
-pub use jobs::JobReport;
+pub use jobs::{DueGc, JobReport};
 pub use listing::{Listing, Page};
 pub use lookup::reference_revision;
 pub use namespaces::NamespaceInfo;

@@ -3,6 +3,7 @@
 pub mod catalog;
 pub mod changes;
 pub mod database;
+pub mod gc;
 pub mod table;
 
 use serde_json::Value;
