@@ -5,7 +5,9 @@ use anabranch_http::{Json, RequestContext};
 use axum::extract::State;
 
 use crate::App;
-use crate::answer::{Access, Answered, Nothing, Snapshots, at_revision, metadata_of, tagged, with_metadata};
+use crate::answer::{
+    Access, Answered, Nothing, Snapshots, at_revision, metadata_of, tagged, with_metadata,
+};
 use crate::caller::caller;
 use crate::error::Problem;
 use crate::path::At;

@@ -3,11 +3,11 @@
 use anabranch_catalog::{Committed, Identifier, NewTable, PointerKind, Warehouse};
 use anabranch_http::{Json, Query, RequestContext, is_unchanged};
 use axum::extract::State;
-use axum::response::Response;
 
 use crate::App;
 use crate::answer::{
-    Access, Answered, Snapshots, at_revision, json, metadata_of, no_content, not_modified, tagged, with_metadata,
+    Access, Answered, Snapshots, at_revision, json, metadata_of, no_content, not_modified, tagged,
+    with_metadata,
 };
 use crate::caller::caller;
 use crate::path::{At, InNamespace};

@@ -126,7 +126,9 @@ fn grace(value: &Value) -> Result<Duration, Refusal> {
         other => other.as_u64(),
     };
     millis.map(Duration::from_millis).ok_or_else(|| {
-        Refusal::invalid("`gracePeriodMillis` is a whole number of milliseconds; leave it out for three days")
+        Refusal::invalid(
+            "`gracePeriodMillis` is a whole number of milliseconds; leave it out for three days",
+        )
     })
 }
 

@@ -80,8 +80,8 @@ pub trait Store: Send + Sync + 'static {
         limit: u32,
     ) -> Result<Vec<Change>, StoreError>;
 
-    /// Removes history and change log strictly below the partition's horizon, at most `limit`
-    /// rows; answers how many went. The horizon itself is raised by a [`WriteSet`].
+    /// Removes history and change log strictly below the partition's horizon, and what stood on
+    /// branches that had ended by then, unless a state of them is kept; at most `limit` rows; answers how many went. The horizon itself is raised by a [`WriteSet`].
     async fn prune(&self, partition: PartitionId, limit: u32) -> Result<u64, StoreError>;
 
     /// Removes operation records that have expired by the store's clock; answers how many.

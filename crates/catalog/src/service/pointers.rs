@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anabranch_files::StorageSettings;
 use anabranch_partition::{Refusal, RunError, Subject};
-use anabranch_store::{BranchId, Class, Entry, Kind, ObjectId};
+use anabranch_store::{BranchId, Class, Kind, ObjectId};
 
 use crate::body::{self, PointerBody};
 use crate::command::{DropPointer, Published, RenamePointer};

@@ -4,6 +4,7 @@
 use anabranch_partition::{Layers, Reason, Refusal, Subject, decide};
 use anabranch_store::{
     Answer, BranchRow, BranchState, Class, Entry, Kind, Leaf, PartitionId, Path, Read, Resolved,
+    Revision,
 };
 
 use crate::body;
@@ -125,8 +126,10 @@ impl Core {
             return Ok(());
         };
         let database = PartitionId(database.object.0);
+        let partition = located.resolved.partition.as_ref();
+        let horizon = partition.map_or(Revision::ZERO, |row| row.horizon);
         let Some(reach) = self
-            .selected(database, &selected.selector, reference)
+            .selected((database, horizon), &selected.selector, reference)
             .await?
         else {
             return Ok(());
@@ -140,7 +143,7 @@ impl Core {
 
     async fn selected(
         &self,
-        database: PartitionId,
+        (database, horizon): (PartitionId, Revision),
         selector: &Selector,
         reference: Option<Entry>,
     ) -> Result<Option<Reach>, CatalogError> {
@@ -186,7 +189,9 @@ impl Core {
                 state,
             })),
             None if state.revision > row.head => Ok(None),
-            None if !pinned && state.revision < row.floor => Err(gone(state).into()),
+            None if !pinned && (state.revision < row.floor || has_gone(&row, horizon)) => {
+                Err(gone(state).into())
+            }
             None => Ok(Some(Reach::State {
                 subject: Subject::Tag,
                 row,
@@ -203,6 +208,11 @@ impl Core {
             _ => None,
         })))
     }
+}
+
+/// Whether a branch ended so long ago that what stood on it may be pruned.
+fn has_gone(row: &BranchRow, horizon: Revision) -> bool {
+    row.ended.is_some_and(|ended| ended <= horizon)
 }
 
 fn gone(state: BranchState) -> Refusal {

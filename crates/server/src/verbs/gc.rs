@@ -46,7 +46,9 @@ pub async fn run(verb: Gc) -> Result<ExitCode, Failure> {
         if verb.remote.json {
             out::line(format_args!("{started:#}"))?;
         } else {
-            out::sentence(format_args!("gc {id} is queued; see GET {path}, or --wait for it"))?;
+            out::sentence(format_args!(
+                "gc {id} is queued; see GET {path}, or --wait for it"
+            ))?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -87,8 +89,7 @@ async fn wait(client: &Client, path: &str) -> Result<Value, Failure> {
 async fn add_files(client: &Client, path: &str, run: &mut Value) -> Result<(), Failure> {
     while let Some(token) = run["nextPageToken"].as_str().map(str::to_owned) {
         let mut page = client.get(path, &[("pageToken", &token)]).await?;
-        if let (Some(all), Some(more)) =
-            (run["files"].as_array_mut(), page["files"].as_array_mut())
+        if let (Some(all), Some(more)) = (run["files"].as_array_mut(), page["files"].as_array_mut())
         {
             all.append(more);
         }
