@@ -41,21 +41,30 @@ impl Core {
         settings: &StorageSettings,
     ) -> Result<u64, CatalogError> {
         let mut candidates = Vec::new();
+        // Several branches of a table have one folder: what one of them names isn't another's.
+        let mut named = HashSet::new();
+        let mut unreadable: Vec<Location> = Vec::new();
         for database in self.databases(Some(catalog)).await? {
             for held in self.standing_pointers(database).await? {
-                candidates.extend(self.left_over(&held, settings).await?);
+                let Some((folder, old)) = self.old_files(&held, settings).await? else {
+                    continue;
+                };
+                match self.names_in(&held, settings).await {
+                    Some(names) => named.extend(names),
+                    None => unreadable.push(folder),
+                }
+                candidates.extend(old);
             }
         }
+        candidates.retain(|file| !unreadable.iter().any(|folder| file.is_within(folder)));
         if candidates.is_empty() {
             return Ok(0);
         }
-        let named: HashSet<String> = self
-            .inventory()
-            .await?
+        let inventory = self.inventory().await?;
+        let inventory = inventory
             .iter()
-            .filter_map(|held| Location::parse(&held.pointer.metadata_location).ok())
-            .map(|location| location.canonical())
-            .collect();
+            .filter_map(|held| Location::parse(&held.pointer.metadata_location).ok());
+        named.extend(inventory.map(|location| location.canonical()));
         let files = self.files.with_settings(settings);
         let mut swept = 0;
         for candidate in candidates {
@@ -72,18 +81,19 @@ impl Core {
         Ok(swept)
     }
 
-    /// Files in the metadata folder of a standing table that its own metadata doesn't name.
-    async fn left_over(
+    /// The metadata folder of a standing table, and files of ours in it that are old enough to go;
+    /// `None` if there are none, or nobody can tell.
+    async fn old_files(
         &self,
         held: &Held,
         settings: &StorageSettings,
-    ) -> Result<Vec<Location>, CatalogError> {
+    ) -> Result<Option<(Location, Vec<Location>)>, CatalogError> {
         let current = &held.pointer.metadata_location;
         let Some((folder, _)) = current.rsplit_once('/') else {
-            return Ok(Vec::new());
+            return Ok(None);
         };
         let Ok(folder) = Location::parse(folder) else {
-            return Ok(Vec::new());
+            return Ok(None);
         };
         let edge = self.edge_of(self.limits.sweep_grace).await?;
         let mut old = Vec::new();
@@ -99,18 +109,11 @@ impl Core {
                 Ok(_) => {}
                 Err(error) => {
                     tracing::warn!(detail = error.detail(), "a metadata folder can't be listed");
-                    return Ok(Vec::new());
+                    return Ok(None);
                 }
             }
         }
-        if old.is_empty() {
-            return Ok(old);
-        }
-        let Some(named) = self.names_in(held, settings).await else {
-            return Ok(Vec::new());
-        };
-        old.retain(|location| !named.contains(&location.canonical()));
-        Ok(old)
+        Ok((!old.is_empty()).then_some((folder, old)))
     }
 
     /// What the current metadata of a table names: itself and its log. `None` if it can't be read.
