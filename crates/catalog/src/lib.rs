@@ -31,7 +31,8 @@ pub use command::{Merged, MergedTable, PropertiesChanged};
 pub use error::CatalogError;
 pub use name::{DEFAULT_METALAKE, Identifier, Namespace, Warehouse};
 pub use service::{
-    Caller, Catalog, CatalogInfo, Changed, Committed, Content, Document, JobReport, Limits,
-    Listing, NamespaceInfo, NewCatalog, NewMerge, NewReference, NewTable, NewView, Page, Pointer,
-    PointerKind, SourceReference, TableChange, Unregistered, reference_revision,
+    Caller, Catalog, CatalogInfo, Changed, Committed, Content, Document, DueGc, FileKind, GcBody,
+    GcFile, GcKept, GcReport, GcRun, GcState, GcUnreadable, JobReport, Limits, Listing,
+    NamespaceInfo, NewCatalog, NewGc, NewMerge, NewReference, NewTable, NewView, Page, Pointer,
+    PointerKind, SourceReference, TableChange, Total, Unregistered, reference_revision,
 };

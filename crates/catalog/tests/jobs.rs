@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use anabranch_catalog::Limits;
+use anabranch_catalog::reference::{ReferenceKind, ReferenceName};
+use anabranch_catalog::{Limits, NewReference, SourceReference};
 use anabranch_files::{Fault as FileFault, FaultCall, FaultGate, FileErrorKind};
 use anabranch_partition::Reason;
 use anabranch_store::fault::{Fault, When};
 use anabranch_store::{Store, StoreError};
 
-use support::{Server, append, caller, new_table, reason, request, table};
+use support::{Server, append, caller, new_table, reason, request, set_property, table};
 
 on_every_engine![
     a_purge_removes_the_files_once_nothing_retained_reads_them,
@@ -28,6 +29,7 @@ on_every_engine![
     what_a_failed_create_left_is_forgotten,
     a_create_ends_its_note,
     a_sweep_leaves_everything_that_is_named,
+    a_sweep_leaves_what_another_branch_names,
     a_commit_prepared_too_long_ago_is_prepared_again,
 ];
 
@@ -353,6 +355,44 @@ async fn a_sweep_leaves_everything_that_is_named(store: Arc<dyn Store>, folder: 
         .unwrap();
     assert_eq!(server.catalog.sweep().await.unwrap(), 0);
     assert_eq!(server.metadata_files().len(), 6);
+    server.healthy().await;
+}
+
+/// They lie in one folder, and each has a log of its own.
+async fn a_sweep_leaves_what_another_branch_names(store: Arc<dyn Store>, folder: &Path) {
+    let server = Server::over(&store, folder);
+    server.begin().await;
+    server.create("t").await.unwrap();
+    let main = SourceReference {
+        name: ReferenceName {
+            kind: ReferenceKind::Branch,
+            name: "main".to_owned(),
+        },
+        revision: None,
+    };
+    let new = NewReference {
+        name: ReferenceName {
+            kind: ReferenceKind::Branch,
+            name: "x".to_owned(),
+        },
+        source: main,
+        expected: None,
+    };
+    let (who, lake) = (caller(), &server.lake);
+    let made = server.catalog.create_reference(&who, lake, "db", &new);
+    made.await.unwrap();
+    for value in ["1", "2", "3"] {
+        let mut change = set_property("t", "a", value);
+        change.identifier = table(&["db$branch_x"], "t");
+        server.commit(&caller(), change).await.unwrap();
+    }
+    for file in server.metadata_files() {
+        age(&file);
+    }
+    let partitions = server.catalog.partitions();
+    partitions.prune_all(Duration::ZERO).await.unwrap();
+    assert_eq!(server.catalog.sweep().await.unwrap(), 0);
+    assert_eq!(server.metadata_files().len(), 4);
     server.healthy().await;
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
+use anabranch_catalog::{CatalogError, Document, Pointer};
 use anabranch_files::StorageSettings;
 pub(crate) use anabranch_http::at_revision;
 use anabranch_http::{RequestContext, weak_etag};
@@ -77,9 +78,10 @@ impl Access {
     }
 
     /// Names the answer that shows this metadata with this access.
-    pub(crate) fn etag(&self, metadata_location: &str, snapshots: Snapshots) -> HeaderValue {
+    pub(crate) fn etag(&self, table: &Pointer, snapshots: Snapshots) -> HeaderValue {
         let mut digest = Sha256::new();
-        digest.update(metadata_location);
+        digest.update(&table.metadata_location);
+        digest.update(if table.is_shared { "\nshared" } else { "\nown" });
         digest.update(match snapshots {
             Snapshots::All => "\nall\n",
             Snapshots::Refs => "\nrefs\n",
@@ -120,6 +122,21 @@ fn asks_for_credentials(headers: &HeaderMap) -> bool {
         .filter_map(|line| line.to_str().ok())
         .flat_map(|line| line.split(','));
     mechanisms.any(|mechanism| mechanism.trim().eq_ignore_ascii_case(VENDED_CREDENTIALS))
+}
+
+/// The metadata of a table as clients get it: where branches or tags may share its files, it says
+/// that they are no client's to delete.
+pub(crate) fn metadata_of(
+    table: &Pointer,
+    document: &Document,
+    snapshots: Snapshots,
+) -> Result<Bytes, CatalogError> {
+    match (snapshots, table.is_shared) {
+        (Snapshots::All, false) => Ok(document.bytes().clone()),
+        (Snapshots::Refs, false) => document.refs_only(),
+        (Snapshots::All, true) => document.protected(),
+        (Snapshots::Refs, true) => document.protected_refs_only(),
+    }
 }
 
 /// A metadata document with what surrounds it. The document's bytes go out as they are.
@@ -177,6 +194,10 @@ pub(crate) struct Nothing {}
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use anabranch_catalog::{Identifier, Namespace, PointerKind};
+    use anabranch_store::ObjectId;
     use axum::body::to_bytes;
     use serde_json::Value;
 
@@ -190,6 +211,21 @@ mod tests {
             ("vend-credentials", "true"),
         ]))
         .expect("settings")
+    }
+
+    fn pointer(metadata_location: &str, is_shared: bool) -> Pointer {
+        let namespace = Namespace::new(vec!["db".to_owned()]).expect("a namespace");
+        Pointer {
+            identifier: Identifier::new(namespace, "t".to_owned()).expect("a name"),
+            kind: PointerKind::Table,
+            object: ObjectId(1),
+            version: 1,
+            metadata_location: metadata_location.to_owned(),
+            location: "file:///t".to_owned(),
+            settings: Arc::default(),
+            is_shared,
+            revision: String::new(),
+        }
     }
 
     async fn body_of(response: Response) -> (String, String) {
@@ -234,17 +270,20 @@ mod tests {
             config: vending().client_config(),
             ..plain.clone()
         };
+        let at = |location: &str, is_shared| pointer(location, is_shared);
+        let (first, second) = (at("file:///1", false), at("file:///2", false));
         let tags = [
-            plain.etag("file:///1", Snapshots::All),
-            plain.etag("file:///1", Snapshots::Refs),
-            plain.etag("file:///2", Snapshots::All),
-            vended.etag("file:///1", Snapshots::All),
-            configured.etag("file:///1", Snapshots::All),
+            plain.etag(&first, Snapshots::All),
+            plain.etag(&first, Snapshots::Refs),
+            plain.etag(&second, Snapshots::All),
+            plain.etag(&at("file:///1", true), Snapshots::All),
+            vended.etag(&first, Snapshots::All),
+            configured.etag(&first, Snapshots::All),
         ];
         for (index, tag) in tags.iter().enumerate() {
             assert!(!tags[index + 1..].contains(tag), "{tag:?}");
         }
-        assert_eq!(tags[0], plain.clone().etag("file:///1", Snapshots::All));
+        assert_eq!(tags[0], plain.clone().etag(&first, Snapshots::All));
     }
 
     #[test]

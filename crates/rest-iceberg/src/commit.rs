@@ -5,7 +5,9 @@ use anabranch_http::{Json, RequestContext};
 use axum::extract::State;
 
 use crate::App;
-use crate::answer::{Access, Answered, Nothing, Snapshots, at_revision, tagged, with_metadata};
+use crate::answer::{
+    Access, Answered, Nothing, Snapshots, at_revision, metadata_of, tagged, with_metadata,
+};
 use crate::caller::caller;
 use crate::error::Problem;
 use crate::path::At;
@@ -32,10 +34,10 @@ pub(crate) async fn commit_table(
         .commit_table(&caller, &warehouse, change)
         .await?;
     let pointer = &committed.pointer;
-    let metadata = committed.document.bytes().clone();
+    let metadata = metadata_of(pointer, &committed.document, Snapshots::All)?;
     let response = with_metadata(Some(&pointer.metadata_location), metadata, &Nothing {});
     let access = Access::of(&context, &pointer.settings, &pointer.location);
-    let etag = access.etag(&pointer.metadata_location, Snapshots::All);
+    let etag = access.etag(pointer, Snapshots::All);
     Ok(at_revision(&pointer.revision, tagged(etag, response)))
 }
 

@@ -31,7 +31,7 @@ pub(crate) async fn register_table(
             overwrite,
         )
         .await?;
-    Ok(tables::loaded(&context, &registered))
+    tables::loaded(&context, &registered)
 }
 
 /// Drops a table and answers the metadata that it had last; its files stay.

@@ -3,11 +3,11 @@
 use anabranch_catalog::{Committed, Identifier, NewTable, PointerKind, Warehouse};
 use anabranch_http::{Json, Query, RequestContext, is_unchanged};
 use axum::extract::State;
-use axum::response::Response;
 
 use crate::App;
 use crate::answer::{
-    Access, Answered, Snapshots, at_revision, json, no_content, not_modified, tagged, with_metadata,
+    Access, Answered, Snapshots, at_revision, json, metadata_of, no_content, not_modified, tagged,
+    with_metadata,
 };
 use crate::caller::caller;
 use crate::path::{At, InNamespace};
@@ -50,7 +50,7 @@ pub(crate) async fn create(
     }
     let caller = caller(&context, &raw);
     let created = app.catalog.create_table(&caller, &warehouse, new).await?;
-    Ok(loaded(&context, &created))
+    loaded(&context, &created)
 }
 
 async fn stage(
@@ -79,28 +79,25 @@ pub(crate) async fn load(
         .pointer(&warehouse, &identifier, PointerKind::Table)
         .await?;
     let access = Access::of(&context, &pointer.settings, &pointer.location);
-    let etag = access.etag(&pointer.metadata_location, snapshots);
+    let etag = access.etag(&pointer, snapshots);
     let response = if is_unchanged(&context.headers, &etag) {
         not_modified()
     } else {
         let document = catalog.document(&pointer).await?;
-        let metadata = match snapshots {
-            Snapshots::All => document.bytes().clone(),
-            Snapshots::Refs => document.refs_only()?,
-        };
+        let metadata = metadata_of(&pointer, &document, snapshots)?;
         with_metadata(Some(&pointer.metadata_location), metadata, &access)
     };
     Ok(at_revision(&pointer.revision, tagged(etag, response)))
 }
 
 /// The answer to a load, of a table that was just created or registered.
-pub(crate) fn loaded(context: &RequestContext, table: &Committed) -> Response {
+pub(crate) fn loaded(context: &RequestContext, table: &Committed) -> Answered {
     let pointer = &table.pointer;
     let access = Access::of(context, &pointer.settings, &pointer.location);
-    let etag = access.etag(&pointer.metadata_location, Snapshots::All);
-    let metadata = table.document.bytes().clone();
+    let etag = access.etag(pointer, Snapshots::All);
+    let metadata = metadata_of(pointer, &table.document, Snapshots::All)?;
     let response = with_metadata(Some(&pointer.metadata_location), metadata, &access);
-    at_revision(&pointer.revision, tagged(etag, response))
+    Ok(at_revision(&pointer.revision, tagged(etag, response)))
 }
 
 pub(crate) async fn exists(State(app): State<App>, At(warehouse, identifier): At) -> Answered {

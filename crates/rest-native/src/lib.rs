@@ -11,6 +11,7 @@
 mod catalogs;
 mod changes;
 mod error;
+mod gc;
 mod names;
 mod openapi;
 mod operations;
@@ -23,7 +24,7 @@ use std::sync::Arc;
 use anabranch_catalog::{Caller, Catalog};
 use anabranch_http::RequestContext;
 use axum::Router;
-use axum::routing::get;
+use axum::routing::{get, post};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio_util::sync::CancellationToken;
 use utoipa::openapi::OpenApi;
@@ -69,6 +70,8 @@ pub fn router(native: Native) -> Router {
                 .patch(catalogs::change)
                 .delete(catalogs::drop_catalog),
         )
+        .route("/v1/catalogs/{catalog}/gc", post(gc::start))
+        .route("/v1/catalogs/{catalog}/gc/{id}", get(gc::show))
         .route(
             "/v1/changes",
             get(changes::changes).post(changes::changes_by_body),

@@ -43,6 +43,8 @@ struct ErrorBody {
         crate::changes::changes,
         crate::changes::changes_by_body,
         crate::operations::show,
+        crate::gc::start,
+        crate::gc::show,
         crate::probes::live,
         crate::probes::ready,
         crate::probes::metrics,

@@ -55,6 +55,9 @@ pub enum Verb {
     /// Branches and tags of a database.
     #[command(subcommand, after_help = NAMES)]
     Ref(RefVerb),
+    /// Remove files below tables' locations that no version which is kept needs.
+    #[command(after_help = NAMES)]
+    Gc(Gc),
     /// Show what changed, in order.
     #[command(after_help = NAMES)]
     Changes(Changes),
@@ -101,6 +104,7 @@ impl Verb {
                 | TableVerb::Rename { remote, .. },
             ) => Some(remote),
             Verb::Ref(verb) => Some(verb.remote()),
+            Verb::Gc(gc) => Some(&mut gc.remote),
             Verb::Changes(changes) => Some(&mut changes.remote),
         }
     }
@@ -301,6 +305,25 @@ pub enum TableVerb {
         #[command(flatten)]
         remote: Remote,
     },
+}
+
+/// `gc`.
+#[derive(Debug, Args)]
+pub struct Gc {
+    /// catalog, or catalog.database.
+    pub name: String,
+    /// Only list what would be removed, and why.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Wait until it has ended.
+    #[arg(long)]
+    pub wait: bool,
+    /// How old a file must be to go; at least the server's sweep-grace [default: 72].
+    #[arg(long, value_name = "HOURS")]
+    pub grace_hours: Option<u64>,
+    /// Which server.
+    #[command(flatten)]
+    pub remote: Remote,
 }
 
 /// `changes`.

@@ -89,6 +89,7 @@ async fn run(verb: Verb) -> Result<ExitCode, Failure> {
         Verb::Database(verb) => verbs::database::run(verb).await,
         Verb::Table(verb) => verbs::table::run(verb).await,
         Verb::Ref(verb) => verbs::reference::run(verb).await,
+        Verb::Gc(verb) => verbs::gc::run(verb).await,
         Verb::Changes(verb) => verbs::changes::run(verb).await,
     }
 }

@@ -6,7 +6,7 @@
 //! too, but for `tx.read`.
 
 /// The names of all calls that have points.
-pub const CALLS: [&str; 21] = [
+pub const CALLS: [&str; 24] = [
     "begin",
     "resolve",
     "read",
@@ -21,6 +21,9 @@ pub const CALLS: [&str; 21] = [
     "lease_task",
     "finish_task",
     "postpone_task",
+    "save_task",
+    "task",
+    "tasks_of",
     "ensure_task",
     "backup",
     "lock",

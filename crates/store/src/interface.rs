@@ -80,8 +80,8 @@ pub trait Store: Send + Sync + 'static {
         limit: u32,
     ) -> Result<Vec<Change>, StoreError>;
 
-    /// Removes history and change log strictly below the partition's horizon, at most `limit`
-    /// rows; answers how many went. The horizon itself is raised by a [`WriteSet`].
+    /// Removes history and change log strictly below the partition's horizon, and what stood on
+    /// branches that had ended by then, unless a state of them is kept; at most `limit` rows; answers how many went. The horizon itself is raised by a [`WriteSet`].
     async fn prune(&self, partition: PartitionId, limit: u32) -> Result<u64, StoreError>;
 
     /// Removes what is left of branches that ended at or below the partition's horizon and of which
@@ -132,6 +132,27 @@ pub trait Store: Send + Sync + 'static {
 
     /// Adds a task unless one with this id is there: how recurring jobs come into being.
     async fn ensure_task(&self, task: &Task) -> Result<(), StoreError>;
+
+    /// One task, leased or not, with its body as it was saved last.
+    async fn task(&self, task: TaskId) -> Result<Option<Task>, StoreError>;
+
+    /// Tasks of one kind, ascending by id, one page behind the given one.
+    async fn tasks_of(
+        &self,
+        kind: &str,
+        after: Option<TaskId>,
+        limit: u32,
+    ) -> Result<Vec<Task>, StoreError>;
+
+    /// Replaces the body of a task that this owner still leases, and leases it for `lease_micros`
+    /// from now on; false if the lease was lost.
+    async fn save_task(
+        &self,
+        task: TaskId,
+        owner: &str,
+        body: &str,
+        lease_micros: i64,
+    ) -> Result<bool, StoreError>;
 
     /// Every invariant of the store as a query that must return nothing.
     async fn audit(&self) -> Result<Vec<Violation>, StoreError>;

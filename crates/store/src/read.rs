@@ -163,6 +163,8 @@ pub struct Resolved {
     pub partition: Option<PartitionRow>,
     /// The revision of the last change of the database's `main`.
     pub main: Revision,
+    /// Whether the database has branches or tags beside `main`.
+    pub has_references: bool,
     /// The leaf's entry.
     pub leaf: Option<Entry>,
     /// The store's time when this was read.

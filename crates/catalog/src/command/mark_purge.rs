@@ -84,8 +84,8 @@ pub(crate) fn guard_against_purge(
         if body.is_ok_and(|body| overlaps(&body.location)) {
             return Err(Refusal::new(
                 Reason::Conflict,
-                "files in this place are being removed, because their table was dropped with a \
-                 purge; they can't be registered any more",
+                "files in this place are being removed, by a gc or because their table was dropped \
+                 with a purge; what is still there afterwards can be registered later",
             )
             .into());
         }

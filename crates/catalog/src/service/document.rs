@@ -1,11 +1,13 @@
 //! Metadata documents: the bytes as they lie in the store, parsed when somebody looks inside.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use anabranch_files::{LoadError, Location, StorageSettings};
 use anabranch_iceberg::{MetadataError, TableMetadata, ViewMetadata};
 use anabranch_partition::Refusal;
 use bytes::Bytes;
+use serde_json::value::RawValue;
 
 use crate::error::CatalogError;
 use crate::service::{Core, PointerKind};
@@ -25,6 +27,28 @@ pub struct Document {
     bytes: Bytes,
     content: OnceLock<Content>,
     refs_only: OnceLock<Bytes>,
+    shared: OnceLock<Bytes>,
+    shared_refs_only: OnceLock<Bytes>,
+}
+
+/// The property by which clients know that a table's files aren't theirs to delete.
+const GC_ENABLED: &str = "gc.enabled";
+
+/// The text with the property that keeps clients from deleting files.
+fn protected(bytes: &[u8]) -> Result<Bytes, CatalogError> {
+    // Everything else goes out as it is written there.
+    let mut members: BTreeMap<String, Box<RawValue>> =
+        serde_json::from_slice(bytes).map_err(CatalogError::damaged)?;
+    let properties = members.get("properties").map(|raw| raw.get());
+    let properties = properties.filter(|text| *text != "null").unwrap_or("{}");
+    let mut properties: BTreeMap<String, String> =
+        serde_json::from_str(properties).map_err(CatalogError::damaged)?;
+    properties.insert(GC_ENABLED.to_owned(), "false".to_owned());
+    let properties = serde_json::value::to_raw_value(&properties);
+    let properties = properties.map_err(CatalogError::damaged)?;
+    members.insert("properties".to_owned(), properties);
+    let bytes = serde_json::to_vec(&members).map_err(CatalogError::damaged)?;
+    Ok(bytes.into())
 }
 
 impl Document {
@@ -33,6 +57,8 @@ impl Document {
             bytes,
             content: OnceLock::new(),
             refs_only: OnceLock::new(),
+            shared: OnceLock::new(),
+            shared_refs_only: OnceLock::new(),
         }
     }
 
@@ -41,6 +67,8 @@ impl Document {
             bytes,
             content: OnceLock::from(content),
             refs_only: OnceLock::new(),
+            shared: OnceLock::new(),
+            shared_refs_only: OnceLock::new(),
         }
     }
 
@@ -70,6 +98,25 @@ impl Document {
         let slim = self.table()?.with_snapshots_refs_only();
         let made = || Bytes::from(slim.to_json());
         Ok(self.refs_only.get_or_init(made).clone())
+    }
+
+    /// The JSON text for whoever may only delete files that no other branch or tag needs, so none:
+    /// with `gc.enabled` set to `false`. What is stored stays as it is.
+    pub fn protected(&self) -> Result<Bytes, CatalogError> {
+        if let Some(bytes) = self.shared.get() {
+            return Ok(bytes.clone());
+        }
+        let made = protected(&self.bytes)?;
+        Ok(self.shared.get_or_init(|| made).clone())
+    }
+
+    /// Both: only those snapshots that a branch or tag points at, and `gc.enabled` as `false`.
+    pub fn protected_refs_only(&self) -> Result<Bytes, CatalogError> {
+        if let Some(bytes) = self.shared_refs_only.get() {
+            return Ok(bytes.clone());
+        }
+        let made = protected(&self.refs_only()?)?;
+        Ok(self.shared_refs_only.get_or_init(|| made).clone())
     }
 
     /// As the metadata of a table.

@@ -1,9 +1,11 @@
 //! Everything that the store still points at, for jobs that delete files.
 
 use anabranch_partition::RunError;
-use anabranch_store::{Class, Entry, Key, Kind, ObjectId, PartitionId, PartitionKind};
+use anabranch_store::{
+    Class, Entry, Key, Kind, ObjectId, PartitionId, PartitionKind, PartitionRow,
+};
 
-use crate::body::PointerBody;
+use crate::body::{self, PointerBody};
 use crate::error::CatalogError;
 use crate::service::Core;
 use crate::service::pointers::PointerKind;
@@ -15,6 +17,7 @@ const PAGE: u32 = 1000;
 pub(crate) struct Held {
     pub(crate) kind: PointerKind,
     pub(crate) object: ObjectId,
+    pub(crate) key: Key,
     pub(crate) pointer: PointerBody,
     pub(crate) stands: bool,
 }
@@ -25,13 +28,20 @@ impl Core {
         &self,
         below: Option<PartitionId>,
     ) -> Result<Vec<PartitionId>, CatalogError> {
+        let rows = self.database_rows(below).await?;
+        Ok(rows.into_iter().map(|row| row.id).collect())
+    }
+
+    /// The rows of partitions that hold or held tables.
+    pub(crate) async fn database_rows(
+        &self,
+        below: Option<PartitionId>,
+    ) -> Result<Vec<PartitionRow>, CatalogError> {
         let store = self.partitions.store();
         let rows = store.feed_partitions(below).await;
-        let rows = rows.map_err(|error| RunError::from_store(&error))?;
-        let ids = rows.into_iter().map(|row| row.id);
-        Ok(ids
-            .filter(|id| id.kind() == Some(PartitionKind::Database))
-            .collect())
+        let mut rows = rows.map_err(|error| RunError::from_store(&error))?;
+        rows.retain(|row| row.id.kind() == Some(PartitionKind::Database));
+        Ok(rows)
     }
 
     /// The pointers of one partition that stand, on whichever branch.
@@ -47,10 +57,9 @@ impl Core {
             let page = page.map_err(|error| RunError::from_store(&error))?;
             let full = page.len() == PAGE as usize;
             after = page.last().map(|(key, _)| key.clone());
-            held.extend(
-                page.into_iter()
-                    .filter_map(|(key, entry)| pointer(&key, &entry, true)),
-            );
+            for (key, entry) in page {
+                held.extend(pointer(key, &entry, true)?);
+            }
             if !full {
                 return Ok(held);
             }
@@ -70,10 +79,9 @@ impl Core {
             let page = page.map_err(|error| RunError::from_store(&error))?;
             let full = page.len() == PAGE as usize;
             after = page.last().map(|(key, entry, _)| (key.clone(), entry.from));
-            held.extend(
-                page.into_iter()
-                    .filter_map(|(key, entry, _)| pointer(&key, &entry, false)),
-            );
+            for (key, entry, _) in page {
+                held.extend(pointer(key, &entry, false)?);
+            }
             if !full {
                 return Ok(held);
             }
@@ -92,19 +100,20 @@ impl Core {
     }
 }
 
-fn pointer(key: &Key, entry: &Entry, stands: bool) -> Option<Held> {
-    if key.class != Class::Table {
-        return None;
+/// A pointer that can't be read is an error: what it needs isn't known, so nothing may go.
+fn pointer(key: Key, entry: &Entry, stands: bool) -> Result<Option<Held>, CatalogError> {
+    if key.class != Class::Table || entry.kind == Kind::Absent {
+        return Ok(None);
     }
-    let pointer = serde_json::from_str(&entry.body).ok()?;
     let kind = match entry.kind {
         Kind::IcebergView => PointerKind::View,
         _ => PointerKind::Table,
     };
-    Some(Held {
+    Ok(Some(Held {
         kind,
         object: entry.object,
-        pointer,
+        key,
+        pointer: body::read(entry)?,
         stands,
-    })
+    }))
 }

@@ -8,13 +8,16 @@ use crate::command::{PURGE_TASK, Purge};
 use crate::error::CatalogError;
 use crate::service::Catalog;
 use crate::service::creation::{FORGET_TASK, LeftOver};
+use crate::service::gc::{Collected, GC_TASK};
 use crate::service::purge::Purged;
 
 const PRUNE_TASK: &str = "prune";
 const SWEEP_TASK: &str = "sweep";
 const KINDS: [&str; 4] = [PURGE_TASK, FORGET_TASK, PRUNE_TASK, SWEEP_TASK];
+/// How long what became of a gc can be asked for.
+const KEPT_MICROS: i64 = 7 * 24 * 3600 * 1_000_000;
 /// How long a server may work on a task before another one takes it.
-const LEASE_MICROS: i64 = 15 * 60 * 1_000_000;
+pub(crate) const LEASE_MICROS: i64 = 15 * 60 * 1_000_000;
 
 /// What a task did, for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +32,22 @@ pub struct JobReport {
 enum After {
     Finished(String),
     Again(String),
+    /// Finished, and still to be asked for.
+    Kept(String),
+}
+
+/// A gc that this server has taken.
+pub struct DueGc {
+    catalog: Catalog,
+    task: Task,
+    server: String,
+}
+
+impl DueGc {
+    /// Works on it to its end.
+    pub async fn run(self) -> Result<JobReport, CatalogError> {
+        self.catalog.work(&self.task, &self.server).await
+    }
 }
 
 impl Catalog {
@@ -50,12 +69,32 @@ impl Catalog {
 
     /// Takes one due task and works on it; `None` if there is none. `server` names this process.
     pub async fn run_due_task(&self, server: &str) -> Result<Option<JobReport>, CatalogError> {
-        let store = self.core.partitions.store().clone();
-        let leased = store.lease_task(&KINDS, server, LEASE_MICROS).await;
-        let Some(task) = leased.map_err(run_error)? else {
-            return Ok(None);
-        };
-        let summary = match self.work_on(&task).await {
+        match self.lease(&KINDS, server).await? {
+            Some(task) => self.work(&task, server).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Takes a gc that is due; `None` if there is none. It may take long: nothing else should wait
+    /// for it.
+    pub async fn due_gc(&self, server: &str) -> Result<Option<DueGc>, CatalogError> {
+        let task = self.lease(&[GC_TASK], server).await?;
+        Ok(task.map(|task| DueGc {
+            catalog: self.clone(),
+            task,
+            server: server.to_owned(),
+        }))
+    }
+
+    async fn lease(&self, kinds: &[&str], server: &str) -> Result<Option<Task>, CatalogError> {
+        let store = self.core.partitions.store();
+        let leased = store.lease_task(kinds, server, LEASE_MICROS).await;
+        leased.map_err(run_error)
+    }
+
+    async fn work(&self, task: &Task, server: &str) -> Result<JobReport, CatalogError> {
+        let store = self.core.partitions.store();
+        let summary = match self.work_on(task, server).await {
             Ok(After::Finished(summary)) => {
                 store
                     .finish_task(task.id, server)
@@ -69,6 +108,11 @@ impl Catalog {
                 postponed.map_err(run_error)?;
                 summary
             }
+            Ok(After::Kept(summary)) => {
+                let postponed = store.postpone_task(task.id, server, KEPT_MICROS).await;
+                postponed.map_err(run_error)?;
+                summary
+            }
             Err(error) => {
                 // Longer and longer, up to a day.
                 let doubled = 1_000_000_i64 << task.attempts.clamp(1, 16);
@@ -78,13 +122,13 @@ impl Catalog {
             }
         };
         metrics::counter!("anabranch_tasks_total", "kind" => task.kind.clone()).increment(1);
-        Ok(Some(JobReport {
-            kind: task.kind,
+        Ok(JobReport {
+            kind: task.kind.clone(),
             summary,
-        }))
+        })
     }
 
-    async fn work_on(&self, task: &Task) -> Result<After, CatalogError> {
+    async fn work_on(&self, task: &Task, server: &str) -> Result<After, CatalogError> {
         match task.kind.as_str() {
             PURGE_TASK => {
                 let Ok(purge) = serde_json::from_str::<Purge>(&task.body) else {
@@ -96,7 +140,7 @@ impl Catalog {
                     Purged::Done(files) => After::Finished(format!("{files} files removed")),
                     Purged::Retained => After::Again("a retained version reads them".to_owned()),
                     Purged::Left => After::Finished(
-                        "files stay: another table lies there, or the catalog is gone".to_owned(),
+                        "files stay: a table lies there, or the catalog is gone".to_owned(),
                     ),
                 })
             }
@@ -113,6 +157,10 @@ impl Catalog {
                 let what = "of a creation that never was are removed";
                 Ok(After::Finished(format!("{files} files {what}")))
             }
+            GC_TASK => Ok(match self.core.collect(task, server).await? {
+                Collected::Done(summary) => After::Kept(summary),
+                Collected::Known => After::Finished("it ended before".to_owned()),
+            }),
             PRUNE_TASK => {
                 let retention = self.core.limits.history_retention;
                 let pruned = self.core.partitions.prune_all(retention).await?;

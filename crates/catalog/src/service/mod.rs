@@ -5,6 +5,7 @@ mod committer;
 mod creation;
 mod doctor;
 mod document;
+mod gc;
 mod inventory;
 mod jobs;
 mod listing;
@@ -34,7 +35,10 @@ use anabranch_partition::Partitions;
 
 pub use caller::{Caller, Changed};
 pub use document::{Content, Document};
-pub use jobs::JobReport;
+pub use gc::{
+    FileKind, GcBody, GcFile, GcKept, GcReport, GcRun, GcState, GcUnreadable, NewGc, Total,
+};
+pub use jobs::{DueGc, JobReport};
 pub use listing::{Listing, Page};
 pub use lookup::reference_revision;
 pub use namespaces::NamespaceInfo;

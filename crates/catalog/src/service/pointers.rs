@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anabranch_files::StorageSettings;
 use anabranch_partition::{Refusal, RunError, Subject};
-use anabranch_store::{BranchId, BranchState, Class, Entry, Kind, ObjectId};
+use anabranch_store::{BranchId, BranchState, Class, Kind, ObjectId};
 
 use crate::body::{self, PointerBody};
 use crate::command::{DropPointer, Published, RenamePointer};
@@ -62,6 +62,8 @@ pub struct Pointer {
     pub location: String,
     /// How its files are reached.
     pub settings: Arc<StorageSettings>,
+    /// Whether its files may belong to other branches or tags of the database too.
+    pub is_shared: bool,
     /// What the header `Anabranch-Revision` says.
     pub revision: String,
 }
@@ -90,22 +92,6 @@ pub(crate) fn found_pointer(
         .as_ref()
         .filter(|entry| entry.kind == kind.kind())
         .ok_or_else(absent)?;
-    pointer_of(
-        identifier,
-        kind,
-        entry,
-        Arc::new(catalog.settings),
-        database.revision(),
-    )
-}
-
-pub(crate) fn pointer_of(
-    identifier: &Identifier,
-    kind: PointerKind,
-    entry: &Entry,
-    settings: Arc<StorageSettings>,
-    revision: String,
-) -> Result<Pointer, CatalogError> {
     let body: PointerBody = body::read(entry)?;
     Ok(Pointer {
         identifier: identifier.clone(),
@@ -114,8 +100,9 @@ pub(crate) fn pointer_of(
         version: entry.version,
         metadata_location: body.metadata_location,
         location: body.location,
-        settings,
-        revision,
+        settings: Arc::new(catalog.settings),
+        is_shared: located.is_shared(),
+        revision: database.revision(),
     })
 }
 
@@ -145,6 +132,7 @@ impl Core {
                     metadata_location: left.metadata_location,
                     location: left.location,
                     settings: Arc::new(catalog.settings),
+                    is_shared: true,
                     revision: state_name(BranchState {
                         branch: published.branch,
                         revision: published.from,

@@ -1,7 +1,7 @@
 //! Removes the files of purged tables, once nothing that is kept can read them.
 
 use anabranch_files::{Location, StorageSettings};
-use anabranch_store::{Answer, ObjectId, PartitionId, Read};
+use anabranch_store::{Answer, BranchId, ObjectId, PartitionId, Read};
 use futures::StreamExt;
 
 use crate::body::{self, CatalogBody};
@@ -20,10 +20,10 @@ const FILES_AT_ONCE: usize = 10_000;
 pub(crate) enum Purged {
     /// The files are gone; this many were deleted by this run.
     Done(u64),
-    /// A retained version still reads them: later.
+    /// A retained version or a branch still reads them: later.
     Retained,
-    /// They are left where they are: another table lies in the same place, or the catalog and
-    /// with it the storage settings are gone.
+    /// They are left where they are: the table is back on `main`, another one lies in the same
+    /// place, or the catalog and with it the storage settings are gone.
     Left,
 }
 
@@ -41,8 +41,13 @@ impl Core {
         let Ok(location) = location::allowed_for_table(&catalog, "location", &task.location) else {
             return Ok(Purged::Left);
         };
-        let retains = |held: &Held| held.object == task.object && !held.stands;
-        if self.inventory().await?.iter().any(retains) {
+        let inventory = self.inventory().await?;
+        let mut own = inventory.iter().filter(|held| held.object == task.object);
+        let is_back = |held: &Held| held.stands && held.key.branch == BranchId::MAIN;
+        if own.clone().any(is_back) {
+            return Ok(Purged::Left);
+        }
+        if own.next().is_some() {
             return Ok(Purged::Retained);
         }
         self.mark(task, Some(task.location.clone())).await?;

@@ -24,6 +24,13 @@ pub(crate) struct Located {
     pub(crate) reach: Option<Reach>,
 }
 
+impl Located {
+    /// Whether files of its tables may belong to other branches or tags too.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.reach.is_some() || self.resolved.has_references
+    }
+}
+
 /// What is selected of a database.
 #[derive(Clone, Debug)]
 pub(crate) enum Reach {

@@ -5,7 +5,7 @@
 //! No commit can name it any more: one that was prepared half a grace period ago is prepared
 //! again, with new files.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
 
 use anabranch_files::{Location, MetadataName, StorageSettings};
@@ -40,29 +40,31 @@ impl Core {
         catalog: PartitionId,
         settings: &StorageSettings,
     ) -> Result<u64, CatalogError> {
-        // A table stands on each branch with a document of its own, all in one folder.
-        let mut folders: BTreeMap<String, Vec<Held>> = BTreeMap::new();
+        let mut candidates = Vec::new();
+        // Several branches of a table have one folder: what one of them names isn't another's.
+        let mut named = HashSet::new();
+        let mut unreadable: Vec<Location> = Vec::new();
         for database in self.databases(Some(catalog)).await? {
             for held in self.standing_pointers(database).await? {
-                if let Some((folder, _)) = held.pointer.metadata_location.rsplit_once('/') {
-                    folders.entry(folder.to_owned()).or_default().push(held);
+                let Some((folder, old)) = self.old_files(&held, settings).await? else {
+                    continue;
+                };
+                match self.names_in(&held, settings).await {
+                    Some(names) => named.extend(names),
+                    None => unreadable.push(folder),
                 }
+                candidates.extend(old);
             }
         }
-        let mut candidates = Vec::new();
-        for (folder, standing) in &folders {
-            candidates.extend(self.left_over(folder, standing, settings).await?);
-        }
+        candidates.retain(|file| !unreadable.iter().any(|folder| file.is_within(folder)));
         if candidates.is_empty() {
             return Ok(0);
         }
-        let named: HashSet<String> = self
-            .inventory()
-            .await?
+        let inventory = self.inventory().await?;
+        let inventory = inventory
             .iter()
-            .filter_map(|held| Location::parse(&held.pointer.metadata_location).ok())
-            .map(|location| location.canonical())
-            .collect();
+            .filter_map(|held| Location::parse(&held.pointer.metadata_location).ok());
+        named.extend(inventory.map(|location| location.canonical()));
         let files = self.files.with_settings(settings);
         let mut swept = 0;
         for candidate in candidates {
@@ -79,17 +81,21 @@ impl Core {
         Ok(swept)
     }
 
-    /// Files in a metadata folder that the metadata of none that stands there names.
-    async fn left_over(
+    /// The metadata folder of a standing table, and files of ours in it that are old enough to go;
+    /// `None` if there are none, or nobody can tell.
+    async fn old_files(
         &self,
-        folder: &str,
-        standing: &[Held],
+        held: &Held,
         settings: &StorageSettings,
-    ) -> Result<Vec<Location>, CatalogError> {
-        let Ok(folder) = Location::parse(folder) else {
-            return Ok(Vec::new());
+    ) -> Result<Option<(Location, Vec<Location>)>, CatalogError> {
+        let current = &held.pointer.metadata_location;
+        let Some((folder, _)) = current.rsplit_once('/') else {
+            return Ok(None);
         };
-        let edge = self.edge_of_grace().await?;
+        let Ok(folder) = Location::parse(folder) else {
+            return Ok(None);
+        };
+        let edge = self.edge_of(self.limits.sweep_grace).await?;
         let mut old = Vec::new();
         let mut listing = self.files.with_settings(settings).list(&folder);
         while let Some(file) = listing.next().await {
@@ -103,20 +109,11 @@ impl Core {
                 Ok(_) => {}
                 Err(error) => {
                     tracing::warn!(detail = error.detail(), "a metadata folder can't be listed");
-                    return Ok(Vec::new());
+                    return Ok(None);
                 }
             }
         }
-        if old.is_empty() {
-            return Ok(old);
-        }
-        for held in standing {
-            let Some(named) = self.names_in(held, settings).await else {
-                return Ok(Vec::new());
-            };
-            old.retain(|location| !named.contains(&location.canonical()));
-        }
-        Ok(old)
+        Ok((!old.is_empty()).then_some((folder, old)))
     }
 
     /// What the current metadata of a table names: itself and its log. `None` if it can't be read.
@@ -135,11 +132,12 @@ impl Core {
         Some(parsed.map(|location| location.canonical()).collect())
     }
 
-    async fn edge_of_grace(&self) -> Result<SystemTime, CatalogError> {
+    /// What was written before it is older than `grace`, by the store's time.
+    pub(crate) async fn edge_of(&self, grace: Duration) -> Result<SystemTime, CatalogError> {
         let now = self.partitions.store().now().await;
         let now = now.map_err(|error| RunError::from_store(&error))?;
         let micros = u64::try_from(now.0).unwrap_or_default();
         let now = SystemTime::UNIX_EPOCH + Duration::from_micros(micros);
-        Ok(now - self.limits.sweep_grace)
+        Ok(now.checked_sub(grace).unwrap_or(SystemTime::UNIX_EPOCH))
     }
 }

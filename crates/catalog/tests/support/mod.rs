@@ -1,6 +1,8 @@
 //! Servers over one store and one warehouse folder, with faults of their own.
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub mod manifests;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -3,6 +3,7 @@
 pub mod catalog;
 pub mod changes;
 pub mod database;
+pub mod gc;
 pub mod reference;
 pub mod table;
 

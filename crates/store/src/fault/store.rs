@@ -245,6 +245,39 @@ impl Store for FaultStore {
         )
     }
 
+    async fn task(&self, task: TaskId) -> Result<Option<Task>, StoreError> {
+        call!(self.faults, "task", connection_lost, self.inner.task(task))
+    }
+
+    async fn tasks_of(
+        &self,
+        kind: &str,
+        after: Option<TaskId>,
+        limit: u32,
+    ) -> Result<Vec<Task>, StoreError> {
+        call!(
+            self.faults,
+            "tasks_of",
+            connection_lost,
+            self.inner.tasks_of(kind, after, limit)
+        )
+    }
+
+    async fn save_task(
+        &self,
+        task: TaskId,
+        owner: &str,
+        body: &str,
+        lease_micros: i64,
+    ) -> Result<bool, StoreError> {
+        call!(
+            self.faults,
+            "save_task",
+            unknown,
+            self.inner.save_task(task, owner, body, lease_micros)
+        )
+    }
+
     async fn audit(&self) -> Result<Vec<Violation>, StoreError> {
         self.inner.audit().await
     }

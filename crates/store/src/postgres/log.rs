@@ -160,6 +160,12 @@ pub(super) fn prune(partition: PartitionId, limit: u32) -> Statement<'static> {
                    AND p.branch = history.branch AND p.revision >= history.from_rev \
                    AND p.revision < history.to_rev) \
              ORDER BY to_rev LIMIT $2)) RETURNING 1), \
+         remains AS (DELETE FROM current WHERE ctid = ANY (ARRAY(SELECT c.ctid FROM branch e \
+             JOIN current c ON c.partition = e.partition AND c.branch = e.branch \
+             WHERE e.partition = $1 AND e.ended <= (SELECT horizon FROM edge) AND c.class <> 5 \
+               AND NOT EXISTS (SELECT 1 FROM pin p WHERE p.partition = c.partition \
+                   AND p.branch = c.branch AND p.revision >= c.from_rev) \
+             LIMIT greatest($2 - (SELECT count(*) FROM versions), 0))) RETURNING 1), \
          births AS (DELETE FROM birth WHERE ctid = ANY (ARRAY(SELECT ctid FROM birth \
              WHERE partition = $1 AND revision <= (SELECT horizon FROM edge) \
                AND NOT EXISTS (SELECT 1 FROM pin p WHERE p.partition = birth.partition \
@@ -168,14 +174,16 @@ pub(super) fn prune(partition: PartitionId, limit: u32) -> Statement<'static> {
                AND (branch = 0 OR EXISTS (SELECT 1 FROM branch e \
                    WHERE e.partition = birth.partition AND e.branch = birth.branch \
                      AND e.ended IS NOT NULL)) \
-             LIMIT greatest($2 - (SELECT count(*) FROM versions), 0))) RETURNING 1), \
+             LIMIT greatest($2 - (SELECT count(*) FROM versions) \
+                 - (SELECT count(*) FROM remains), 0))) RETURNING 1), \
          changes AS (DELETE FROM change WHERE ctid = ANY (ARRAY(SELECT ctid FROM change \
              WHERE partition = $1 AND revision < (SELECT horizon FROM edge) \
              ORDER BY revision, place \
              LIMIT greatest($2 - (SELECT count(*) FROM versions) \
-                 - (SELECT count(*) FROM births), 0))) RETURNING 1) \
-         SELECT (SELECT count(*) FROM versions) + (SELECT count(*) FROM births) \
-             + (SELECT count(*) FROM changes)",
+                 - (SELECT count(*) FROM remains) - (SELECT count(*) FROM births), 0))) \
+             RETURNING 1) \
+         SELECT (SELECT count(*) FROM versions) + (SELECT count(*) FROM remains) \
+             + (SELECT count(*) FROM births) + (SELECT count(*) FROM changes)",
         values![partition.0, i64::from(limit)],
     )
 }

@@ -237,6 +237,34 @@ impl Store for PostgresStore {
         self.change(tasks::ensure(task)).await.map(|_| ())
     }
 
+    async fn task(&self, task: TaskId) -> Result<Option<Task>, StoreError> {
+        let rows = self.look(tasks::one(task)).await?;
+        rows.first().map(tasks::task).transpose()
+    }
+
+    async fn tasks_of(
+        &self,
+        kind: &str,
+        after: Option<TaskId>,
+        limit: u32,
+    ) -> Result<Vec<Task>, StoreError> {
+        let rows = self.look(tasks::of_kind(kind, after, limit)).await?;
+        rows.iter().map(tasks::task).collect()
+    }
+
+    async fn save_task(
+        &self,
+        task: TaskId,
+        owner: &str,
+        body: &str,
+        lease_micros: i64,
+    ) -> Result<bool, StoreError> {
+        let rows = self
+            .change(tasks::save(task, owner, body, lease_micros))
+            .await?;
+        Ok(!rows.is_empty())
+    }
+
     async fn audit(&self) -> Result<Vec<Violation>, StoreError> {
         let connection = self.connections.get().await?;
         let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \

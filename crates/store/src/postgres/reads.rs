@@ -459,6 +459,7 @@ impl Source {
 /// Behind the place, four entries and a partition.
 const HEAD_COLUMN: usize = 1 + 4 * 5 + 7;
 const CLOCK_COLUMN: usize = HEAD_COLUMN + 1;
+const REFERENCES_COLUMN: usize = CLOCK_COLUMN + 1;
 
 static RESOLVE: LazyLock<String> = LazyLock::new(|| {
     let step = |table: &str, parent: &str, name: &str| {
@@ -468,7 +469,9 @@ static RESOLVE: LazyLock<String> = LazyLock::new(|| {
         )
     };
     format!(
-        "SELECT p.place, {}, {}, {}, {}, {}, coalesce(b.head, 0), {CLOCK} \
+        "SELECT p.place, {}, {}, {}, {}, {}, coalesce(b.head, 0), {CLOCK}, \
+         EXISTS (SELECT 1 FROM current t WHERE t.partition = d.object AND t.branch = 0 \
+             AND t.scope = '' AND t.class = 4) \
          FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::int2[], $6::text[]) \
              WITH ORDINALITY AS p(metalake, catalog, database, scope, class, leaf, place) \
          {}{}{}\
@@ -527,6 +530,7 @@ pub(super) fn resolved(rows: &[Row], paths: usize) -> Result<Vec<Resolved>, Stor
             },
             main: Revision(rows::get(row, HEAD_COLUMN)?),
             now: StoreTime(rows::get(row, CLOCK_COLUMN)?),
+            has_references: rows::get(row, REFERENCES_COLUMN)?,
         };
     }
     Ok(all)

@@ -1,6 +1,7 @@
 //! Statements about leases of durable work, and the end of operation records.
 
 use tokio_postgres::Row;
+use uuid::Uuid;
 
 use super::connection::{Statement, values};
 use super::rows::get;
@@ -43,16 +44,49 @@ pub(super) fn leased(rows: &[Row]) -> Result<Lease, StoreError> {
     let Some(row) = rows.first() else {
         return Ok(Lease::NothingDue);
     };
-    let Some(id) = get(row, 0)? else {
+    let id: Option<Uuid> = get(row, 0)?;
+    if id.is_none() {
         return Ok(Lease::LostRace);
-    };
-    Ok(Lease::Leased(Task {
-        id: TaskId(id),
+    }
+    task(row).map(Lease::Leased)
+}
+
+/// A task from a row of all its columns.
+pub(super) fn task(row: &Row) -> Result<Task, StoreError> {
+    Ok(Task {
+        id: TaskId(get(row, 0)?),
         kind: get(row, 1)?,
         body: get(row, 2)?,
         due: StoreTime(get(row, 3)?),
         attempts: get(row, 4)?,
-    }))
+    })
+}
+
+pub(super) fn one(task: TaskId) -> Statement<'static> {
+    Statement::new(
+        "SELECT id, kind, body, due, attempts FROM task WHERE id = $1",
+        values![task.0],
+    )
+}
+
+pub(super) fn of_kind(kind: &str, after: Option<TaskId>, limit: u32) -> Statement<'static> {
+    // No task has the least id of all: it isn't a random one.
+    let after = after.map_or(Uuid::nil(), |task| task.0);
+    Statement::new(
+        "SELECT id, kind, body, due, attempts FROM task WHERE kind = $1 AND id > $2 \
+         ORDER BY id LIMIT $3",
+        values![kind.to_owned(), after, i64::from(limit)],
+    )
+}
+
+pub(super) fn save(task: TaskId, owner: &str, body: &str, lease_micros: i64) -> Statement<'static> {
+    Statement::new(
+        format!(
+            "UPDATE task SET body = $3, lease_until = {NOW} + $4 \
+             WHERE id = $1 AND lease_owner = $2 RETURNING 1"
+        ),
+        values![task.0, owner.to_owned(), body.to_owned(), lease_micros],
+    )
 }
 
 pub(super) fn finish(task: TaskId, owner: &str) -> Statement<'static> {

@@ -139,6 +139,17 @@ pub(super) fn prune(db: Db<'_>, partition: PartitionId, limit: u32) -> Result<u6
         params![partition.0, row.horizon.0, limit],
     )?;
     let rest = limit as usize - versions;
+    // What stood on a branch when it ended, unless a state of it is kept; its merges go when it is
+    // retired, with what they pin.
+    let left = db.execute(
+        "DELETE FROM current WHERE rowid IN (SELECT c.rowid FROM branch e \
+         JOIN current c ON c.partition = e.partition AND c.branch = e.branch \
+         WHERE e.partition = ?1 AND e.ended <= ?2 AND c.class <> 5 \
+           AND NOT EXISTS (SELECT 1 FROM pin p WHERE p.partition = c.partition \
+               AND p.branch = c.branch AND p.revision >= c.from_rev) LIMIT ?3)",
+        params![partition.0, row.horizon.0, rest as i64],
+    )?;
+    let rest = rest - left;
     let births = db.execute(
         "DELETE FROM birth WHERE rowid IN (SELECT b.rowid FROM birth b \
          WHERE partition = ?1 AND revision <= ?2 AND NOT EXISTS (SELECT 1 FROM pin p \
@@ -154,7 +165,7 @@ pub(super) fn prune(db: Db<'_>, partition: PartitionId, limit: u32) -> Result<u6
          WHERE partition = ?1 AND revision < ?2 ORDER BY revision, place LIMIT ?3)",
         params![partition.0, row.horizon.0, rest as i64],
     )?;
-    Ok((versions + births + changes) as u64)
+    Ok((versions + left + births + changes) as u64)
 }
 
 pub(super) fn history_page(

@@ -261,6 +261,34 @@ impl Store for SqliteStore {
         self.writer.transact(ensure).await
     }
 
+    async fn task(&self, task: TaskId) -> Result<Option<Task>, StoreError> {
+        let read = move |db: rows::Db<'_>| tasks::one(db, task);
+        self.readers.snapshot(read).await
+    }
+
+    async fn tasks_of(
+        &self,
+        kind: &str,
+        after: Option<TaskId>,
+        limit: u32,
+    ) -> Result<Vec<Task>, StoreError> {
+        let kind = kind.to_owned();
+        let read = move |db: rows::Db<'_>| tasks::of_kind(db, &kind, after, limit);
+        self.readers.snapshot(read).await
+    }
+
+    async fn save_task(
+        &self,
+        task: TaskId,
+        owner: &str,
+        body: &str,
+        lease_micros: i64,
+    ) -> Result<bool, StoreError> {
+        let (owner, body) = (owner.to_owned(), body.to_owned());
+        let save = move |db: rows::Db<'_>| tasks::save(db, task, &owner, &body, lease_micros);
+        self.writer.transact(save).await
+    }
+
     async fn audit(&self) -> Result<Vec<Violation>, StoreError> {
         let check = move |db: rows::Db<'_>| {
             let mut violations = Vec::new();

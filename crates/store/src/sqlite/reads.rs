@@ -181,7 +181,9 @@ static RESOLVE: LazyLock<String> = LazyLock::new(|| {
         .collect::<Vec<_>>()
         .join(", ");
     format!(
-        "SELECT {}, {}, {}, {}, {partition}, coalesce(b.head, 0) FROM (SELECT 1) {}{}{}\
+        "SELECT {}, {}, {}, {}, {partition}, coalesce(b.head, 0), \
+         EXISTS (SELECT 1 FROM current t WHERE t.partition = d.object AND t.branch = 0 \
+             AND t.scope = '' AND t.class = 4) FROM (SELECT 1) {}{}{}\
          LEFT JOIN partition r ON r.id = d.object \
          LEFT JOIN branch b ON b.partition = d.object AND b.branch = 0 \
          LEFT JOIN current l ON l.partition = d.object AND l.branch = 0 AND l.scope = ?4 \
@@ -227,6 +229,7 @@ pub(super) fn resolve(db: Db<'_>, path: &Path) -> Result<Resolved, StoreError> {
                     Some(row.partition(20)?)
                 },
                 main: Revision(row.int(27)?),
+                has_references: row.get(28)?,
                 now: super::rows::now(),
             })
         },

@@ -2,8 +2,9 @@
 
 use rusqlite::types::Value;
 use rusqlite::{params, params_from_iter};
+use uuid::Uuid;
 
-use super::rows::{Db, now};
+use super::rows::{Columns, Db, now};
 use crate::error::StoreError;
 use crate::revision::StoreTime;
 use crate::task::{Task, TaskId};
@@ -35,15 +36,57 @@ pub(super) fn lease(
         Value::Integer(instant.0),
     ];
     values.extend(kinds.iter().cloned().map(Value::Text));
-    db.query_one(&sql, params_from_iter(values), |row| {
-        Ok(Task {
-            id: TaskId(row.uuid(0)?),
-            kind: row.get(1)?,
-            body: row.get(2)?,
-            due: StoreTime(row.int(3)?),
-            attempts: row.get(4)?,
-        })
+    db.query_one(&sql, params_from_iter(values), task)
+}
+
+/// A task from a row of all its columns.
+fn task(row: Columns<'_, '_>) -> Result<Task, StoreError> {
+    Ok(Task {
+        id: TaskId(row.uuid(0)?),
+        kind: row.get(1)?,
+        body: row.get(2)?,
+        due: StoreTime(row.int(3)?),
+        attempts: row.get(4)?,
     })
+}
+
+pub(super) fn one(db: Db<'_>, id: TaskId) -> Result<Option<Task>, StoreError> {
+    db.query_one(
+        "SELECT id, kind, body, due, attempts FROM task WHERE id = ?1",
+        params![id.0.as_bytes()],
+        task,
+    )
+}
+
+pub(super) fn of_kind(
+    db: Db<'_>,
+    kind: &str,
+    after: Option<TaskId>,
+    limit: u32,
+) -> Result<Vec<Task>, StoreError> {
+    // No task has the least id of all: it isn't a random one.
+    let after = after.map_or(Uuid::nil(), |task| task.0);
+    db.query(
+        "SELECT id, kind, body, due, attempts FROM task WHERE kind = ?1 AND id > ?2 \
+         ORDER BY id LIMIT ?3",
+        params![kind, after.as_bytes(), limit],
+        task,
+    )
+}
+
+pub(super) fn save(
+    db: Db<'_>,
+    task: TaskId,
+    owner: &str,
+    body: &str,
+    lease_micros: i64,
+) -> Result<bool, StoreError> {
+    let until = now().plus_micros(lease_micros);
+    let changed = db.execute(
+        "UPDATE task SET body = ?3, lease_until = ?4 WHERE id = ?1 AND lease_owner = ?2",
+        params![task.0.as_bytes(), owner, body, until.0],
+    )?;
+    Ok(changed == 1)
 }
 
 pub(super) fn finish(db: Db<'_>, task: TaskId, owner: &str) -> Result<bool, StoreError> {

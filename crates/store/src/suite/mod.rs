@@ -73,6 +73,7 @@ macro_rules! calm_suite {
                 a_lease_is_exclusive
                 a_lease_takes_what_is_due
                 a_lapsed_lease_is_taken_over
+                a_saved_task_is_read_by_anyone
                 a_queued_task_is_done_once
                 a_commit_ends_a_task_with_it
                 operation_records_expire

@@ -159,7 +159,10 @@ impl Committer {
         let settings = Arc::new(planned.ready.catalog.settings);
         let mut committed = Vec::with_capacity(planned.prepared.len());
         let edits = planned.ready.job.edits.iter();
-        for ((edit, prepared), published) in edits.zip(planned.prepared).zip(&accepted.outcome) {
+        let edits = edits.zip(&planned.ready.located);
+        for (((edit, located), prepared), published) in
+            edits.zip(planned.prepared).zip(&accepted.outcome)
+        {
             if let Some(file) = &prepared.file {
                 let documents = &self.core.documents;
                 let weight = file.document.bytes().len() as u64;
@@ -182,6 +185,7 @@ impl Committer {
                     metadata_location: after.pointer.metadata_location,
                     location: after.pointer.location,
                     settings: settings.clone(),
+                    is_shared: located.is_shared(),
                     revision: state_name(BranchState {
                         branch: prepared.change.database.map().1,
                         revision: accepted.revision,
