@@ -6,7 +6,8 @@
 //! anabranch-bench http    load on any Iceberg REST server, or on two of them in turns
 //! anabranch-bench flat    one of many tables against one of few
 //! anabranch-bench rest    memory and start of the program
-//! anabranch-bench references  branches, tags and merges against the same without them
+//! anabranch-bench references
+//!                         what branches, tags and merges cost
 //! ```
 
 mod core;

@@ -55,7 +55,7 @@ const FULL: Scale = Scale {
 };
 const QUICK: Scale = Scale {
     sizes: [10, 100, 1000],
-    changed: &[1, 10],
+    changed: &[1, 10, 100],
     rounds: 1,
     stretch: 3,
     commits: 0.05,

@@ -58,7 +58,7 @@ pub fn at_branch(name: &str) -> String {
 }
 
 impl Lake {
-    /// A database of so many tables.
+    /// A database of so many tables, besides the template.
     pub async fn fill(place: Place<'_>, tables: usize) -> Result<Lake, Failure> {
         let folder = server::folder()?;
         let file = folder.path().join("catalog.db");
@@ -89,12 +89,11 @@ impl Lake {
             database,
         };
         let lake = lake.begin().await?;
-        // The template is one of them.
         let fill = Fill {
             store: url,
             namespace: DATABASE,
             template: TEMPLATE,
-            tables: tables.saturating_sub(1),
+            tables,
             namespaces: 0,
         };
         fill.run().await?;
