@@ -5,13 +5,15 @@ mod support;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anabranch_catalog::reference::{Mode, Modes, Outcome, ReferenceKind, ReferenceName};
 use anabranch_catalog::{
-    CatalogError, Changed, Merged, NewMerge, NewReference, Page, PointerKind, SourceReference,
+    CatalogError, Changed, JobReport, Limits, Merged, NewMerge, NewReference, Page, PointerKind,
+    SourceReference,
 };
 use anabranch_partition::{Reason, Subject};
-use anabranch_store::Store;
+use anabranch_store::{BranchId, Store};
 
 use support::{Server, append, caller, namespace, new_table, reason, table};
 
@@ -25,6 +27,9 @@ on_every_engine![
     two_writers_of_one_branch_admit_one,
     nested_namespaces_are_made_and_dropped_on_a_branch,
     expected_revisions_are_checked,
+    what_was_moved_to_another_database_is_not_merged_into_two_places,
+    nothing_is_left_of_a_deleted_branch_that_nothing_needs,
+    a_dropped_catalog_takes_its_branches_with_it,
 ];
 
 fn reference(kind: ReferenceKind, name: &str) -> ReferenceName {
@@ -371,5 +376,119 @@ async fn expected_revisions_are_checked(store: Arc<dyn Store>, folder: &Path) {
     assert_eq!(reason(&deleted), Some(Reason::Conflict));
     let main = server.delete("main", None).await;
     assert_eq!(reason(&main), Some(Reason::Conflict));
+    server.healthy().await;
+}
+
+async fn what_was_moved_to_another_database_is_not_merged_into_two_places(
+    store: Arc<dyn Store>,
+    folder: &Path,
+) {
+    let server = begin(&store, folder).await;
+    server.make(BRANCH, "x", "main").await.unwrap();
+    let changed = server.append_at("db$branch_x", "t", 2, Some(1)).await;
+    changed.unwrap();
+    server.namespace(&["other"]).await.unwrap();
+    let (here, there) = (table(&["db"], "t"), table(&["other"], "t"));
+    let (who, kind) = (caller(), PointerKind::Table);
+    let catalog = &server.catalog;
+    let moved = catalog.rename_pointer(&who, &server.lake, kind, &here, &there);
+    moved.await.unwrap();
+    let mut merge = server.merge_of(source(BRANCH, "x"), "main");
+    for mode in [Mode::Normal, Mode::Force] {
+        merge.modes.default = mode;
+        let refused = server.merge(&merge).await;
+        assert_eq!(reason(&refused), Some(Reason::Conflict), "{mode:?}");
+    }
+    assert_eq!(server.snapshots_at("other", "t").await.unwrap(), [1]);
+    let back = catalog.rename_pointer(&who, &server.lake, kind, &there, &here);
+    back.await.unwrap();
+    server.merge(&merge).await.unwrap();
+    assert_eq!(server.snapshots_at("db", "t").await.unwrap(), [1, 2]);
+    server.healthy().await;
+}
+
+impl Server {
+    /// Entries that stand on any branch but `main`, in any database there is or was.
+    async fn entries_on_branches(&self) -> usize {
+        let store = self.catalog.partitions().store();
+        let mut found = 0;
+        for row in store.feed_partitions(None).await.unwrap() {
+            let page = store.current_page(row.id, None, 1000).await.unwrap();
+            let of_branches = page.iter().filter(|(key, _)| key.branch != BranchId::MAIN);
+            found += of_branches.count();
+        }
+        found
+    }
+
+    /// Everything that isn't needed is let go of, by the job.
+    async fn forget(&self) {
+        self.catalog.ensure_jobs().await.unwrap();
+        let is_done = |report: Option<JobReport>| report.is_some_and(|one| one.kind == "prune");
+        while !is_done(self.catalog.run_due_task("worker").await.unwrap()) {}
+    }
+}
+
+fn forgetful(store: &Arc<dyn Store>, folder: &Path) -> Server {
+    let limits = Limits {
+        history_retention: Duration::ZERO,
+        job_interval: Duration::ZERO,
+        ..Limits::default()
+    };
+    Server::with(store, folder, limits)
+}
+
+async fn nothing_is_left_of_a_deleted_branch_that_nothing_needs(
+    store: Arc<dyn Store>,
+    folder: &Path,
+) {
+    let server = forgetful(&store, folder);
+    server.begin().await;
+    server.create_at("db", "t").await.unwrap();
+    for name in ["x", "y"] {
+        server.make(BRANCH, name, "main").await.unwrap();
+        server
+            .create_at(&format!("db$branch_{name}"), name)
+            .await
+            .unwrap();
+        let merge = server.merge_of(source(BRANCH, name), "main");
+        server.merge(&merge).await.unwrap();
+        // Something of its own, behind what was merged.
+        server
+            .create_at(&format!("db$branch_{name}"), "later")
+            .await
+            .unwrap();
+    }
+    server.make(TAG, "of_y", "y").await.unwrap();
+    server.delete("x", None).await.unwrap();
+    server.delete("y", None).await.unwrap();
+    let before = server.entries_on_branches().await;
+    server.create_at("db", "after").await.unwrap();
+    server.forget().await;
+    let after = server.entries_on_branches().await;
+    assert!(0 < after && after < before, "{before} {after}");
+    // A tag keeps what it shows.
+    let shown = server.tables_at("db$tag_of_y").await.unwrap();
+    assert_eq!(shown, ["later", "t", "x", "y"]);
+    server.delete("of_y", None).await.unwrap();
+    server.create_at("db", "at_last").await.unwrap();
+    server.forget().await;
+    assert_eq!(server.entries_on_branches().await, 0);
+    server.healthy().await;
+}
+
+async fn a_dropped_catalog_takes_its_branches_with_it(store: Arc<dyn Store>, folder: &Path) {
+    let server = forgetful(&store, folder);
+    server.begin().await;
+    server.create_at("db", "t").await.unwrap();
+    server.make(BRANCH, "x", "main").await.unwrap();
+    server.create_at("db$branch_x", "u").await.unwrap();
+    let merge = server.merge_of(source(BRANCH, "x"), "main");
+    server.merge(&merge).await.unwrap();
+    server.create_at("db$branch_x", "v").await.unwrap();
+    let dropped = server.catalog.drop_catalog(&caller(), &server.lake, true);
+    dropped.await.unwrap();
+    assert!(server.entries_on_branches().await > 0);
+    server.forget().await;
+    assert_eq!(server.entries_on_branches().await, 0);
     server.healthy().await;
 }

@@ -265,7 +265,11 @@ async fn a_bad_creation_is_refused_and_changes_nothing() {
     .collect();
     all.extend([
         named(&"n".repeat(129), &["`name`", "1 to 128"]),
-        named("main", &["`name`", "already"]),
+        post(
+            new_branch(json!({"name": "main"})),
+            (409, "ALREADY_EXISTS"),
+            &["main", "exists"],
+        ),
         named("rev-1", &["`name`", "reads as a revision"]),
         named(
             &format!("rev-{}", bench.x),

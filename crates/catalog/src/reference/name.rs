@@ -78,7 +78,7 @@ pub(crate) fn split_selector(database: &str) -> Result<(&str, Option<Selector>),
     ))
 }
 
-/// Refuses what can't name a new reference.
+/// Refuses what can't name a new reference; `main` is one that is there.
 pub(crate) fn check_reference_name(name: &str) -> Result<(), Refusal> {
     let refuse = |why: &str| {
         let shown: String = name.chars().take(40).collect();
@@ -89,9 +89,6 @@ pub(crate) fn check_reference_name(name: &str) -> Result<(), Refusal> {
             "which is no name of a reference: those have 1 to 128 letters, digits, `.`, `_` and \
              `-`, and start with a letter or digit",
         );
-    }
-    if name == MAIN {
-        return refuse("which every database has already");
     }
     if name.starts_with(PIN) {
         return refuse("which reads as a revision; choose a name that doesn't start with `rev-`");
@@ -166,7 +163,6 @@ mod tests {
             "a b",
             "a/b",
             "é",
-            "main",
             "rev-1",
             &"x".repeat(129),
         ] {

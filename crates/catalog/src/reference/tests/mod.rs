@@ -2,16 +2,17 @@
 //! commits, each with a full copy of its map.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_files::{Files, FilesOptions};
 use anabranch_partition::{
     Command, Config, Context, Layers, Listing, Merged as Pages, Partitions, Request, Stop, View,
 };
-use anabranch_store::testing::sqlite_store;
+use anabranch_store::testing::{sqlite_store, with_postgres_store};
 use anabranch_store::{
-    Answer, BranchId, BranchRow, BranchState, Class, Key, Kind, ObjectId, PartitionId,
-    PartitionKind, Read, Revision,
+    Answer, BranchId, BranchRow, BranchState, Class, Key, Kind, LockMode, ObjectId, PartitionId,
+    PartitionKind, Read, Revision, Store,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -174,8 +175,8 @@ struct Run {
 }
 
 impl Run {
-    async fn new(seed: u64, folder: &std::path::Path) -> Run {
-        let partitions = Partitions::new(sqlite_store(folder).unwrap(), Config::default());
+    async fn new(seed: u64, store: Arc<dyn Store>) -> Run {
+        let partitions = Partitions::new(store, Config::default());
         let founded = run(&partitions, PartitionId::ROOT, Write::Found).await;
         founded.unwrap();
         let mut naive = Naive::default();
@@ -391,13 +392,17 @@ fn comparable(merged: &Merged) -> (BTreeSet<String>, BTreeMap<String, Outcome>) 
     (merged.bases.iter().cloned().collect(), outcomes.collect())
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn merges_are_those_of_a_graph_of_full_copies() {
-    let mut merges = [0; 3];
-    let mut retired = 0;
-    for seed in 0..30 {
-        let folder = tempfile::tempdir().unwrap();
-        let mut run = Run::new(seed, folder.path()).await;
+/// What the runs of some seeds came to.
+#[derive(Debug, Default)]
+struct Sum {
+    /// Merged before, merged, refused.
+    merges: [u64; 3],
+    retired: u64,
+}
+
+impl Sum {
+    async fn add(&mut self, seed: u64, store: Arc<dyn Store>) {
+        let mut run = Run::new(seed, store).await;
         for _ in 0..20 {
             for _ in 0..3 {
                 run.step().await;
@@ -407,12 +412,42 @@ async fn merges_are_those_of_a_graph_of_full_copies() {
         }
         let violations = run.partitions.store().audit().await.unwrap();
         assert_eq!(violations, [], "{:#?}", run.log);
-        retired += run.retired;
-        for (sum, of_run) in merges.iter_mut().zip(run.merges) {
+        self.retired += run.retired;
+        for (sum, of_run) in self.merges.iter_mut().zip(run.merges) {
             *sum += of_run;
         }
     }
-    println!("merged before, merged, refused: {merges:?}; rows retired: {retired}");
-    assert!(retired > 20, "{retired}");
-    assert!(merges.iter().all(|count| *count > 50), "{merges:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn merges_are_those_of_a_graph_of_full_copies() {
+    let mut sum = Sum::default();
+    for seed in 0..30 {
+        let folder = tempfile::tempdir().unwrap();
+        sum.add(seed, sqlite_store(folder.path()).unwrap()).await;
+    }
+    println!("{sum:?}");
+    assert!(sum.retired > 20, "{sum:?}");
+    assert!(sum.merges.iter().all(|count| *count > 50), "{sum:?}");
+}
+
+async fn merges_on_postgres_are_those_of_a_graph(mode: LockMode) {
+    for seed in 30..33 {
+        let run = async |store: Arc<dyn Store>| {
+            let mut sum = Sum::default();
+            sum.add(seed, store).await;
+            assert!(sum.merges.iter().sum::<u64>() > 5, "{sum:?}");
+        };
+        with_postgres_store(mode, run).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn merges_on_postgres_are_those_of_a_graph_of_full_copies() {
+    merges_on_postgres_are_those_of_a_graph(LockMode::Pessimistic).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn merges_on_postgres_optimistic_are_those_of_a_graph_of_full_copies() {
+    merges_on_postgres_are_those_of_a_graph(LockMode::Optimistic).await;
 }
