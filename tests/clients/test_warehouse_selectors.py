@@ -18,6 +18,40 @@ def sales(server: Server):
     return sales_with_branches(server)
 
 
+def test_references_whose_names_hold_dots_are_found_however_a_client_splits_them(server, sales):
+    catalog, session, trees = sales
+    trees.branch("rc.1.2")
+    trees.tag("v1.0")
+    tagged, dotted = "sales$tag_v1.0", "sales$branch_rc.1.2"
+    # One string: PyIceberg splits it at every dot. A tuple: it doesn't. DuckDB always splits.
+    catalog.load_table(f"{dotted}.orders").append(rows(3))
+    catalog.load_table((dotted, "orders")).append(rows(4))
+    session.execute(f"INSERT INTO lake.\"{dotted}\".orders VALUES (5, 'five')")
+    session.execute(f'CREATE TABLE lake."{dotted}".fresh AS SELECT 6::BIGINT AS id')
+    catalog.create_namespace((*dotted.split("."), "europe"))
+    catalog.create_table(f"{dotted}.europe.orders", SCHEMA).append(rows(7))
+    for found in (catalog.load_table(f"{dotted}.orders"), catalog.load_table((dotted, "orders"))):
+        assert ids(found) == [1, 2, 3, 4, 5]
+    afresh = duckdb_attached(server.iceberg)
+    assert duckdb_ids(afresh, f'lake."{dotted}".orders') == [1, 2, 3, 4, 5]
+    assert duckdb_ids(afresh, f'lake."{dotted}.europe".orders') == [7]
+    assert ids(catalog.load_table((dotted, "europe", "orders"))) == [7]
+    assert [name for *_, name in catalog.list_tables(dotted)] == [name for *_, name in catalog.list_tables((dotted,))]
+    assert [name for *_, name in catalog.list_tables((dotted,))] == ["fresh", "lines", "orders"]
+    assert ids(catalog.load_table(f"{tagged}.orders")) == duckdb_ids(afresh, f'lake."{tagged}".orders') == [1, 2]
+    with pytest.raises(ForbiddenError, match="never changes"):
+        catalog.load_table(f"{tagged}.orders").append(rows(3))
+    with pytest.raises(duckdb.Error, match="never changes"):
+        afresh.execute(f"INSERT INTO lake.\"{tagged}\".orders VALUES (3, 'three')")
+    with pytest.raises(NoSuchTableError):
+        catalog.load_table("sales$tag_v1.1.orders")
+    # Where the shorter name is one, the dot is a level again.
+    trees.tag("v1")
+    with pytest.raises(NoSuchTableError):
+        catalog.load_table(f"{tagged}.orders")
+    assert ids(catalog.load_table((tagged, "orders"))) == [1, 2]
+
+
 def test_a_warehouse_shows_every_database_on_one_branch_under_plain_names(server, sales):
     catalog, session, trees = sales
     catalog.create_namespace("elsewhere")

@@ -1,6 +1,6 @@
 //! Commits to one table or view.
 
-use anabranch_catalog::{Identifier, TableChange};
+use anabranch_catalog::{Identifier, TableChange, Warehouse};
 use anabranch_http::{Json, RequestContext};
 use axum::extract::State;
 
@@ -10,7 +10,7 @@ use crate::answer::{
 };
 use crate::caller::caller;
 use crate::error::Problem;
-use crate::path::At;
+use crate::path::{At, joined};
 use crate::views;
 use crate::wire::identifiers::WireIdentifier;
 use crate::wire::tables::CommitTableRequest;
@@ -22,7 +22,7 @@ pub(crate) async fn commit_table(
     context: RequestContext,
     Json { value, raw }: Json<CommitTableRequest>,
 ) -> Answered {
-    check_same(value.identifier, &identifier)?;
+    check_same(&app, &warehouse, value.identifier, &identifier).await?;
     let change = TableChange {
         identifier,
         requirements: value.requirements,
@@ -47,7 +47,7 @@ pub(crate) async fn commit_view(
     context: RequestContext,
     Json { value, raw }: Json<CommitViewRequest>,
 ) -> Answered {
-    check_same(value.identifier, &identifier)?;
+    check_same(&app, &warehouse, value.identifier, &identifier).await?;
     let requirements = value.requirements.unwrap_or_default();
     let caller = caller(&context, &raw);
     let committed = app
@@ -58,11 +58,16 @@ pub(crate) async fn commit_view(
 }
 
 /// The body may name the table once more; if it names another, one of the two is a mistake.
-fn check_same(in_body: Option<WireIdentifier>, in_path: &Identifier) -> Result<(), Problem> {
+async fn check_same(
+    app: &App,
+    warehouse: &Warehouse,
+    in_body: Option<WireIdentifier>,
+    in_path: &Identifier,
+) -> Result<(), Problem> {
     let Some(in_body) = in_body else {
         return Ok(());
     };
-    if in_body.checked()? == *in_path {
+    if joined(app, warehouse, in_body.checked()?).await? == *in_path {
         return Ok(());
     }
     Err(Problem::invalid(format!(
