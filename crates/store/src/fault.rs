@@ -6,7 +6,7 @@
 //! too, but for `tx.read`.
 
 /// The names of all calls that have points.
-pub const CALLS: [&str; 24] = [
+pub const CALLS: [&str; 23] = [
     "begin",
     "resolve",
     "read",
@@ -23,7 +23,6 @@ pub const CALLS: [&str; 24] = [
     "postpone_task",
     "save_task",
     "task",
-    "tasks_of",
     "ensure_task",
     "backup",
     "lock",

@@ -136,14 +136,6 @@ pub trait Store: Send + Sync + 'static {
     /// One task, leased or not, with its body as it was saved last.
     async fn task(&self, task: TaskId) -> Result<Option<Task>, StoreError>;
 
-    /// Tasks of one kind, ascending by id, one page behind the given one.
-    async fn tasks_of(
-        &self,
-        kind: &str,
-        after: Option<TaskId>,
-        limit: u32,
-    ) -> Result<Vec<Task>, StoreError>;
-
     /// Replaces the body of a task that this owner still leases, and leases it for `lease_micros`
     /// from now on; false if the lease was lost.
     async fn save_task(

@@ -327,6 +327,20 @@ impl Store for BuggyStore {
         self.inner.postpone_task(task, owner, delay_micros).await
     }
 
+    async fn task(&self, task: TaskId) -> Result<Option<Task>, StoreError> {
+        self.inner.task(task).await
+    }
+
+    async fn save_task(
+        &self,
+        task: TaskId,
+        owner: &str,
+        body: &str,
+        lease_micros: i64,
+    ) -> Result<bool, StoreError> {
+        self.inner.save_task(task, owner, body, lease_micros).await
+    }
+
     async fn ensure_task(&self, task: &Task) -> Result<(), StoreError> {
         self.inner.ensure_task(task).await
     }

@@ -249,20 +249,6 @@ impl Store for FaultStore {
         call!(self.faults, "task", connection_lost, self.inner.task(task))
     }
 
-    async fn tasks_of(
-        &self,
-        kind: &str,
-        after: Option<TaskId>,
-        limit: u32,
-    ) -> Result<Vec<Task>, StoreError> {
-        call!(
-            self.faults,
-            "tasks_of",
-            connection_lost,
-            self.inner.tasks_of(kind, after, limit)
-        )
-    }
-
     async fn save_task(
         &self,
         task: TaskId,

@@ -242,16 +242,6 @@ impl Store for PostgresStore {
         rows.first().map(tasks::task).transpose()
     }
 
-    async fn tasks_of(
-        &self,
-        kind: &str,
-        after: Option<TaskId>,
-        limit: u32,
-    ) -> Result<Vec<Task>, StoreError> {
-        let rows = self.look(tasks::of_kind(kind, after, limit)).await?;
-        rows.iter().map(tasks::task).collect()
-    }
-
     async fn save_task(
         &self,
         task: TaskId,

@@ -69,16 +69,6 @@ pub(super) fn one(task: TaskId) -> Statement<'static> {
     )
 }
 
-pub(super) fn of_kind(kind: &str, after: Option<TaskId>, limit: u32) -> Statement<'static> {
-    // No task has the least id of all: it isn't a random one.
-    let after = after.map_or(Uuid::nil(), |task| task.0);
-    Statement::new(
-        "SELECT id, kind, body, due, attempts FROM task WHERE kind = $1 AND id > $2 \
-         ORDER BY id LIMIT $3",
-        values![kind.to_owned(), after, i64::from(limit)],
-    )
-}
-
 pub(super) fn save(task: TaskId, owner: &str, body: &str, lease_micros: i64) -> Statement<'static> {
     Statement::new(
         format!(

@@ -266,17 +266,6 @@ impl Store for SqliteStore {
         self.readers.snapshot(read).await
     }
 
-    async fn tasks_of(
-        &self,
-        kind: &str,
-        after: Option<TaskId>,
-        limit: u32,
-    ) -> Result<Vec<Task>, StoreError> {
-        let kind = kind.to_owned();
-        let read = move |db: rows::Db<'_>| tasks::of_kind(db, &kind, after, limit);
-        self.readers.snapshot(read).await
-    }
-
     async fn save_task(
         &self,
         task: TaskId,

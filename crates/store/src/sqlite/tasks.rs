@@ -2,7 +2,6 @@
 
 use rusqlite::types::Value;
 use rusqlite::{params, params_from_iter};
-use uuid::Uuid;
 
 use super::rows::{Columns, Db, now};
 use crate::error::StoreError;
@@ -54,22 +53,6 @@ pub(super) fn one(db: Db<'_>, id: TaskId) -> Result<Option<Task>, StoreError> {
     db.query_one(
         "SELECT id, kind, body, due, attempts FROM task WHERE id = ?1",
         params![id.0.as_bytes()],
-        task,
-    )
-}
-
-pub(super) fn of_kind(
-    db: Db<'_>,
-    kind: &str,
-    after: Option<TaskId>,
-    limit: u32,
-) -> Result<Vec<Task>, StoreError> {
-    // No task has the least id of all: it isn't a random one.
-    let after = after.map_or(Uuid::nil(), |task| task.0);
-    db.query(
-        "SELECT id, kind, body, due, attempts FROM task WHERE kind = ?1 AND id > ?2 \
-         ORDER BY id LIMIT ?3",
-        params![kind, after.as_bytes(), limit],
         task,
     )
 }

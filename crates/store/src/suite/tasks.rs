@@ -92,27 +92,15 @@ pub async fn a_lapsed_lease_is_taken_over(store: Arc<dyn Store>) {
 
 /// What its owner saved is there for everyone to read, and saving keeps the lease.
 pub async fn a_saved_task_is_read_by_anyone(store: Arc<dyn Store>) {
-    let mut made = Vec::new();
     for _ in 0..3 {
-        made.push(task("gc", StoreTime(0)));
-        store.ensure_task(&made[made.len() - 1]).await.unwrap();
+        store.ensure_task(&task("gc", StoreTime(0))).await.unwrap();
     }
-    store
-        .ensure_task(&task("other", StoreTime(0)))
-        .await
-        .unwrap();
     let mine = store.lease_task(&["gc"], "me", 1).await.unwrap().unwrap();
     assert!(store.save_task(mine.id, "me", "half", LONG).await.unwrap());
     assert!(!store.save_task(mine.id, "you", "x", LONG).await.unwrap());
     let read = store.task(mine.id).await.unwrap().unwrap();
     assert_eq!((read.body.as_str(), read.attempts), ("half", 1));
     assert_eq!(store.task(TaskId(Uuid::new_v4())).await.unwrap(), None);
-    made.sort_by_key(|task| task.id.0);
-    let first = store.tasks_of("gc", None, 2).await.unwrap();
-    let last = store.tasks_of("gc", Some(first[1].id), 2).await.unwrap();
-    let found: Vec<TaskId> = first.iter().chain(&last).map(|task| task.id).collect();
-    let all: Vec<TaskId> = made.iter().map(|task| task.id).collect();
-    assert_eq!(found, all);
     // The short lease was made a long one.
     for _ in 0..2 {
         let other = store.lease_task(&["gc"], "you", LONG).await.unwrap();
