@@ -485,7 +485,8 @@ async fn a_dropped_catalog_takes_its_branches_with_it(store: Arc<dyn Store>, fol
     let merge = server.merge_of(source(BRANCH, "x"), "main");
     server.merge(&merge).await.unwrap();
     server.create_at("db$branch_x", "v").await.unwrap();
-    let dropped = server.catalog.drop_catalog(&caller(), &server.lake, true);
+    let who = caller();
+    let dropped = server.catalog.drop_catalog(&who, &server.lake, true);
     dropped.await.unwrap();
     assert!(server.entries_on_branches().await > 0);
     server.forget().await;

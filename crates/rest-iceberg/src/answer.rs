@@ -124,19 +124,14 @@ fn asks_for_credentials(headers: &HeaderMap) -> bool {
     mechanisms.any(|mechanism| mechanism.trim().eq_ignore_ascii_case(VENDED_CREDENTIALS))
 }
 
-/// The metadata of a table as clients get it: where branches or tags may share its files, it says
-/// that they are no client's to delete.
+/// The metadata of a table as clients get it: it says that files which others may need are no
+/// client's to delete.
 pub(crate) fn metadata_of(
     table: &Pointer,
     document: &Document,
     snapshots: Snapshots,
 ) -> Result<Bytes, CatalogError> {
-    match (snapshots, table.is_shared) {
-        (Snapshots::All, false) => Ok(document.bytes().clone()),
-        (Snapshots::Refs, false) => document.refs_only(),
-        (Snapshots::All, true) => document.protected(),
-        (Snapshots::Refs, true) => document.protected_refs_only(),
-    }
+    document.shown(table.is_shared, snapshots == Snapshots::Refs)
 }
 
 /// A metadata document with what surrounds it. The document's bytes go out as they are.

@@ -17,7 +17,7 @@ use crate::request::{Source, kind};
 
 /// A branch or tag to be created.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct CreateReference {
     /// 1 to 128 letters, digits, `.`, `_` and `-`, a letter or digit first.
     name: String,

@@ -16,7 +16,7 @@ use crate::request::{self, kind};
 
 /// What a reference has to be to be deleted.
 #[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct DeleteReference {
     /// `BRANCH` or `TAG`.
     r#type: Option<String>,

@@ -21,7 +21,7 @@ use modes::TableMode;
 
 /// A merge to be made.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct MergeRequest {
     source: Source,
     /// `NORMAL` (the default), `FORCE` or `DROP`.

@@ -11,7 +11,7 @@ const LONGEST_NAME: usize = 128;
 
 /// Which reference, and maybe exactly which state of it.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Source {
     /// `BRANCH` or `TAG`.
     r#type: String,

@@ -27,15 +27,17 @@ pub struct Document {
     bytes: Bytes,
     content: OnceLock<Content>,
     refs_only: OnceLock<Bytes>,
-    shared: OnceLock<Bytes>,
-    shared_refs_only: OnceLock<Bytes>,
+    shown: [OnceLock<Bytes>; 4],
 }
 
 /// The property by which clients know that a table's files aren't theirs to delete.
 const GC_ENABLED: &str = "gc.enabled";
+/// The property by which clients delete metadata files that fall out of the log. Others may still
+/// need them; the sweep removes those that nobody does.
+const DELETE_AFTER_COMMIT: &str = "write.metadata.delete-after-commit.enabled";
 
-/// The text with the property that keeps clients from deleting files.
-fn protected(bytes: &[u8]) -> Result<Bytes, CatalogError> {
+/// The text with properties that keep clients from deleting what others need.
+fn protected(bytes: &[u8], is_shared: bool) -> Result<Bytes, CatalogError> {
     // Everything else goes out as it is written there.
     let mut members: BTreeMap<String, Box<RawValue>> =
         serde_json::from_slice(bytes).map_err(CatalogError::damaged)?;
@@ -43,7 +45,12 @@ fn protected(bytes: &[u8]) -> Result<Bytes, CatalogError> {
     let properties = properties.filter(|text| *text != "null").unwrap_or("{}");
     let mut properties: BTreeMap<String, String> =
         serde_json::from_str(properties).map_err(CatalogError::damaged)?;
-    properties.insert(GC_ENABLED.to_owned(), "false".to_owned());
+    if is_shared {
+        properties.insert(GC_ENABLED.to_owned(), "false".to_owned());
+    }
+    if let Some(deletes) = properties.get_mut(DELETE_AFTER_COMMIT) {
+        "false".clone_into(deletes);
+    }
     let properties = serde_json::value::to_raw_value(&properties);
     let properties = properties.map_err(CatalogError::damaged)?;
     members.insert("properties".to_owned(), properties);
@@ -57,8 +64,7 @@ impl Document {
             bytes,
             content: OnceLock::new(),
             refs_only: OnceLock::new(),
-            shared: OnceLock::new(),
-            shared_refs_only: OnceLock::new(),
+            shown: Default::default(),
         }
     }
 
@@ -67,8 +73,7 @@ impl Document {
             bytes,
             content: OnceLock::from(content),
             refs_only: OnceLock::new(),
-            shared: OnceLock::new(),
-            shared_refs_only: OnceLock::new(),
+            shown: Default::default(),
         }
     }
 
@@ -100,23 +105,23 @@ impl Document {
         Ok(self.refs_only.get_or_init(made).clone())
     }
 
-    /// The JSON text for whoever may only delete files that no other branch or tag needs, so none:
-    /// with `gc.enabled` set to `false`. What is stored stays as it is.
-    pub fn protected(&self) -> Result<Bytes, CatalogError> {
-        if let Some(bytes) = self.shared.get() {
+    /// The JSON text as clients get it: with properties that keep them from deleting files which
+    /// other branches, tags or earlier states need. What is stored stays as it is.
+    pub fn shown(&self, is_shared: bool, refs_only: bool) -> Result<Bytes, CatalogError> {
+        let place = &self.shown[2 * usize::from(is_shared) + usize::from(refs_only)];
+        if let Some(bytes) = place.get() {
             return Ok(bytes.clone());
         }
-        let made = protected(&self.bytes)?;
-        Ok(self.shared.get_or_init(|| made).clone())
-    }
-
-    /// Both: only those snapshots that a branch or tag points at, and `gc.enabled` as `false`.
-    pub fn protected_refs_only(&self) -> Result<Bytes, CatalogError> {
-        if let Some(bytes) = self.shared_refs_only.get() {
-            return Ok(bytes.clone());
-        }
-        let made = protected(&self.refs_only()?)?;
-        Ok(self.shared_refs_only.get_or_init(|| made).clone())
+        let bytes = match refs_only {
+            true => self.refs_only()?,
+            false => self.bytes.clone(),
+        };
+        let text = String::from_utf8_lossy(&bytes);
+        let made = match is_shared || text.contains(DELETE_AFTER_COMMIT) {
+            true => protected(&bytes, is_shared)?,
+            false => bytes,
+        };
+        Ok(place.get_or_init(|| made).clone())
     }
 
     /// As the metadata of a table.
@@ -148,6 +153,7 @@ impl Core {
             LoadError::Parse(error) => CatalogError::damaged(error),
         })
     }
+
     /// The document at a location as the files have it now, past the memory.
     pub(crate) async fn stored_document(
         &self,

@@ -11,7 +11,8 @@ use crate::error::CatalogError;
 use crate::name::{Identifier, Namespace, Warehouse};
 use crate::place::{Container, SelectedBranch, no_namespace, not_found};
 use crate::reference::body::state_name;
-use crate::reference::name::split_selector;
+use crate::reference::find::noun;
+use crate::reference::name::{Selector, split_selector};
 use crate::service::Core;
 use crate::service::reach::{Located, Reach};
 
@@ -127,7 +128,7 @@ pub(crate) fn found_database(
             branch: BranchId::MAIN,
             revision: located.resolved.main,
         },
-        Some(Reach::Missing) => return Err(absent().into()),
+        Some(Reach::Missing(selector)) => return Err(nothing_selected(plain, selector).into()),
         Some(Reach::Branch { name, row }) => {
             container.branch = Some(SelectedBranch {
                 name: name.clone(),
@@ -153,6 +154,35 @@ pub(crate) fn found_database(
         state,
         read_only,
     })
+}
+
+/// "There is no such branch, tag or state", where a namespace is looked for.
+fn nothing_selected(database: &str, selector: &Selector) -> Refusal {
+    let what = match selector {
+        Selector::Reference(name) => format!("{} {}", noun(name.kind), name.name),
+        Selector::Pin(state) => format!("state {}", state_name(*state)),
+    };
+    let message = format!(
+        "database {database} has no {what}; GET …/databases/{database}/trees lists its branches \
+         and tags"
+    );
+    Refusal::new(Reason::NotFound(Subject::Namespace), message)
+}
+
+/// The same of something that would stand there.
+pub(crate) fn absent_at(
+    subject: Subject,
+    identifier: &Identifier,
+    found: &CatalogError,
+) -> Refusal {
+    let absent = not_found(subject, &identifier.to_string());
+    match found.refusal() {
+        Some(refusal) => Refusal {
+            message: format!("{}: {}", absent.message, refusal.message),
+            ..absent
+        },
+        None => absent,
+    }
 }
 
 impl Core {

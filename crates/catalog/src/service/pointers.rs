@@ -15,7 +15,7 @@ use crate::reference::body::state_name;
 use crate::service::caller::{Caller, Changed, changed};
 use crate::service::document::Document;
 use crate::service::listing::{Listing, Page, Shelf};
-use crate::service::lookup::{found_catalog, found_database, table_path};
+use crate::service::lookup::{absent_at, found_catalog, found_database, table_path};
 use crate::service::prepare::Committed;
 use crate::service::reach::Located;
 use crate::service::{Catalog, Core};
@@ -86,7 +86,8 @@ pub(crate) fn found_pointer(
 ) -> Result<Pointer, CatalogError> {
     let catalog = found_catalog(warehouse, &located.resolved)?;
     let absent = || not_found(kind.subject(), &identifier.to_string());
-    let database = found_database(&identifier.namespace, located).map_err(|_| absent())?;
+    let found = found_database(&identifier.namespace, located);
+    let database = found.map_err(|error| absent_at(kind.subject(), identifier, &error))?;
     let leaf = &located.resolved.leaf;
     let entry = leaf
         .as_ref()
@@ -275,7 +276,7 @@ impl Catalog {
         let core = &self.core;
         let located = core.locate_one(table_path(warehouse, identifier)).await?;
         let catalog = found_catalog(warehouse, &located.resolved)?;
-        let absent = |_| not_found(kind.subject(), &identifier.to_string());
+        let absent = |error| absent_at(kind.subject(), identifier, &error);
         let database = found_database(&identifier.namespace, &located).map_err(absent)?;
         let database = database.writable()?;
         let map = database.container.map();
@@ -323,7 +324,7 @@ impl Catalog {
             return Err(Refusal::invalid("a rename has a source and a destination").into());
         };
         found_catalog(warehouse, &source.resolved)?;
-        let absent = |_| not_found(kind.subject(), &from.to_string());
+        let absent = |error| absent_at(kind.subject(), from, &error);
         let source = found_database(&from.namespace, source).map_err(absent)?;
         let source = source.writable()?;
         let target = found_database(&to.namespace, target)?.writable()?;

@@ -42,8 +42,8 @@ pub(crate) enum Reach {
         row: BranchRow,
         state: BranchState,
     },
-    /// Nothing: there is no such reference.
-    Missing,
+    /// Nothing: there is no such reference or state.
+    Missing(Selector),
 }
 
 impl Reach {
@@ -59,7 +59,7 @@ impl Reach {
                 (row, state)
             }
             Reach::State { row, state, .. } => (row, *state),
-            Reach::Missing => return None,
+            Reach::Missing(_) => return None,
         };
         Some((row.clone(), state))
     }
@@ -122,7 +122,7 @@ impl Core {
     /// Goes to what is selected.
     async fn reach(&self, located: &mut Located, selected: Selected) -> Result<(), CatalogError> {
         let reference = located.resolved.leaf.take();
-        located.reach = Some(Reach::Missing);
+        located.reach = Some(Reach::Missing(selected.selector.clone()));
         let Some(database) = &located.resolved.database else {
             return Ok(());
         };

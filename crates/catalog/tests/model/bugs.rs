@@ -345,29 +345,6 @@ impl Store for BuggyStore {
         self.inner.ensure_task(task).await
     }
 
-    async fn task(&self, task: TaskId) -> Result<Option<Task>, StoreError> {
-        self.inner.task(task).await
-    }
-
-    async fn tasks_of(
-        &self,
-        kind: &str,
-        after: Option<TaskId>,
-        limit: u32,
-    ) -> Result<Vec<Task>, StoreError> {
-        self.inner.tasks_of(kind, after, limit).await
-    }
-
-    async fn save_task(
-        &self,
-        task: TaskId,
-        owner: &str,
-        body: &str,
-        lease_micros: i64,
-    ) -> Result<bool, StoreError> {
-        self.inner.save_task(task, owner, body, lease_micros).await
-    }
-
     async fn audit(&self) -> Result<Vec<Violation>, StoreError> {
         self.inner.audit().await
     }

@@ -283,3 +283,42 @@ async fn a_repeated_request_on_a_branch_is_answered_with_its_state() {
     assert_eq!(again.revision(), first.revision());
     server.audited().await;
 }
+
+#[tokio::test]
+async fn a_table_of_a_missing_branch_says_which_branch_is_missing() {
+    let server = Server::start().await;
+    server.namespace(&["db"]).await;
+    server.table("db", "t").await;
+    let table = "/v1/lake/namespaces/db$branch_x/tables/t";
+    let answer = server.get(table).await.refused(404, "NoSuchTableException");
+    assert!(answer.text.contains("has no branch x"), "{}", answer.text);
+    let created = json!({"name": "u", "schema": schema()});
+    let answer = server
+        .post("/v1/lake$tag_v1/namespaces/db/tables", created)
+        .await;
+    let answer = answer.refused(404, "NoSuchNamespaceException");
+    assert!(answer.text.contains("has no tag v1"), "{}", answer.text);
+}
+
+#[tokio::test]
+async fn clients_are_told_not_to_delete_metadata_that_others_may_need() {
+    const DELETES: &str = "write.metadata.delete-after-commit.enabled";
+    let server = Server::start().await;
+    server.namespace(&["db"]).await;
+    let new = json!({"name": "t", "schema": schema(), "properties": {DELETES: "true"}});
+    let path = "/v1/lake/namespaces/db/tables";
+    let table = server.post(path, new).await.expect(200).json();
+    assert_eq!(table["metadata"]["properties"][DELETES], "false");
+    let committed = server
+        .post(&format!("{path}/t"), append(&table, 1, None, 1))
+        .await;
+    let committed = committed.expect(200).json();
+    assert_eq!(committed["metadata"]["properties"][DELETES], "false");
+    // What is stored stays as it was asked for.
+    let stored = committed["metadata-location"].as_str().expect("a location");
+    let stored = stored.strip_prefix("file://").expect("a local file");
+    let stored: Value =
+        serde_json::from_slice(&std::fs::read(stored).expect("a file")).expect("JSON");
+    assert_eq!(stored["properties"][DELETES], "true");
+    server.audited().await;
+}

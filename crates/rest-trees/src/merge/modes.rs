@@ -17,7 +17,7 @@ const LONGEST_TABLE: usize = 17 * 256;
 
 /// What to do with the source's changes of one table.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct TableMode {
     /// Its name below the database; levels of nested namespaces with dots between.
     table: String,

@@ -17,9 +17,9 @@ use crate::body::{self, PointerBody};
 use crate::command::{Becomes, Expected};
 use crate::error::CatalogError;
 use crate::name::Identifier;
-use crate::place::{Map, no_namespace, not_found};
+use crate::place::Map;
 use crate::service::creation::Creation;
-use crate::service::lookup::{FoundCatalog, found_catalog, found_database, table_path};
+use crate::service::lookup::{FoundCatalog, absent_at, found_catalog, found_database, table_path};
 use crate::service::pointers::PointerKind;
 use crate::service::prepare::{Edit, Ground, NewFile, Prepared, Standing, derived_keys, prepare};
 use crate::service::reach::Located;
@@ -248,11 +248,10 @@ fn plan_job(ready: &Ready, chain: &mut Chain) -> Result<(Vec<Prepared>, Vec<Stri
                     continue;
                 }
             },
-            Err(_) => {
-                let refusal = if edit.edit.is_creation() {
-                    no_namespace(&identifier.namespace)
-                } else {
-                    not_found(edit.kind.subject(), &identifier.to_string())
+            Err(error) => {
+                let refusal = match error.refusal() {
+                    Some(refusal) if edit.edit.is_creation() => refusal.clone(),
+                    _ => absent_at(edit.kind.subject(), identifier, &error),
                 };
                 refused.get_or_insert(refusal);
                 continue;
