@@ -28,6 +28,7 @@ on_every_engine![
     nested_namespaces_are_made_and_dropped_on_a_branch,
     expected_revisions_are_checked,
     what_was_moved_to_another_database_is_not_merged_into_two_places,
+    a_deleted_branch_between_two_others_takes_no_common_ancestor_along,
     nothing_is_left_of_a_deleted_branch_that_nothing_needs,
     a_dropped_catalog_takes_its_branches_with_it,
 ];
@@ -384,15 +385,24 @@ async fn what_was_moved_to_another_database_is_not_merged_into_two_places(
     folder: &Path,
 ) {
     let server = begin(&store, folder).await;
-    server.make(BRANCH, "x", "main").await.unwrap();
-    let changed = server.append_at("db$branch_x", "t", 2, Some(1)).await;
-    changed.unwrap();
     server.namespace(&["other"]).await.unwrap();
     let (here, there) = (table(&["db"], "t"), table(&["other"], "t"));
     let (who, kind) = (caller(), PointerKind::Table);
     let catalog = &server.catalog;
+    let before = catalog.reference(&server.lake, "db", "main").await.unwrap();
     let moved = catalog.rename_pointer(&who, &server.lake, kind, &here, &there);
     moved.await.unwrap();
+    let mut from = source(BRANCH, "main");
+    from.revision = Some(before.revision);
+    let new = NewReference {
+        name: reference(BRANCH, "x"),
+        source: from,
+        expected: None,
+    };
+    let made = catalog.create_reference(&who, &server.lake, "db", &new);
+    made.await.unwrap();
+    let changed = server.append_at("db$branch_x", "t", 2, Some(1)).await;
+    changed.unwrap();
     let mut merge = server.merge_of(source(BRANCH, "x"), "main");
     for mode in [Mode::Normal, Mode::Force] {
         merge.modes.default = mode;
@@ -404,6 +414,61 @@ async fn what_was_moved_to_another_database_is_not_merged_into_two_places(
     back.await.unwrap();
     server.merge(&merge).await.unwrap();
     assert_eq!(server.snapshots_at("db", "t").await.unwrap(), [1, 2]);
+    // What branches or tags show stays where they are.
+    let moved = catalog.rename_pointer(&who, &server.lake, kind, &here, &there);
+    assert_eq!(reason(&moved.await), Some(Reason::Conflict));
+    server.healthy().await;
+}
+
+/// A merge of a merge: what lies between is deleted, and what both ends have in common stays.
+async fn a_deleted_branch_between_two_others_takes_no_common_ancestor_along(
+    store: Arc<dyn Store>,
+    folder: &Path,
+) {
+    let server = forgetful(&store, folder);
+    server.begin().await;
+    server.create_at("db", "t").await.unwrap();
+    server.append_at("db", "t", 1, None).await.unwrap();
+    server.make(BRANCH, "s", "main").await.unwrap();
+    server.make(BRANCH, "x", "main").await.unwrap();
+    server
+        .append_at("db$branch_s", "t", 2, Some(1))
+        .await
+        .unwrap();
+    for (from, into) in [("s", "x"), ("x", "main")] {
+        let merge = server.merge_of(source(BRANCH, from), into);
+        server.merge(&merge).await.unwrap();
+    }
+    server.delete("x", None).await.unwrap();
+    server
+        .append_at("db$branch_s", "t", 3, Some(2))
+        .await
+        .unwrap();
+    server.create_at("db", "after").await.unwrap();
+    for _ in 0..3 {
+        server.forget().await;
+    }
+    let merge = server.merge_of(source(BRANCH, "s"), "main");
+    let merged = server.merge(&merge).await.unwrap().value;
+    let taken: Vec<_> = merged
+        .tables
+        .iter()
+        .map(|one| (one.table.as_str(), one.outcome))
+        .collect();
+    assert_eq!(taken, [("t", Outcome::Taken)]);
+    assert_eq!(server.snapshots_at("db", "t").await.unwrap(), [1, 2, 3]);
+    server.forget().await;
+    server.create_at("db", "at_last").await.unwrap();
+    server.forget().await;
+    server.forget().await;
+    let left = server.entries_on_branches().await;
+    assert!(left > 0, "s stands");
+    server.delete("s", None).await.unwrap();
+    server.create_at("db", "end").await.unwrap();
+    for _ in 0..3 {
+        server.forget().await;
+    }
+    assert_eq!(server.entries_on_branches().await, 0);
     server.healthy().await;
 }
 

@@ -22,20 +22,20 @@ pub struct Pruned {
 
 impl Partitions {
     /// Raises the horizon of a partition to `retention` before the store's time, and only then
-    /// removes history and change log below it. Where there is nothing to remove the horizon
-    /// stays: a consumer that hasn't heard of the partition yet has lost nothing.
+    /// removes history and change log below it. Where nothing is older the horizon stays: a
+    /// consumer that hasn't heard of the partition yet has lost nothing.
     pub async fn prune(
         &self,
         partition: PartitionId,
         retention: Duration,
     ) -> Result<u64, RunError> {
-        if !self.has_older(partition, retention).await? {
-            return Ok(0);
+        if self.has_older(partition, retention).await? {
+            let mut tries = 0;
+            while let Err(error) = self.raise_horizon(partition, retention).await {
+                self.again(error, &mut tries).await?;
+            }
         }
-        let mut tries = 0;
-        while let Err(error) = self.raise_horizon(partition, retention).await {
-            self.again(error, &mut tries).await?;
-        }
+        // Also where the horizon stays: what a pin kept may be kept no longer.
         let mut removed = 0;
         loop {
             let step = self.core.store.prune(partition, STEP).await;
@@ -50,9 +50,17 @@ impl Partitions {
     /// Prunes every partition and removes operation records that have expired.
     pub async fn prune_all(&self, retention: Duration) -> Result<Pruned, RunError> {
         let mut pruned = Pruned::default();
+        let mut failed = None;
         let partitions = self.core.store.feed_partitions(None).await;
         for row in partitions.map_err(|error| RunError::from_store(&error))? {
-            pruned.rows += self.prune(row.id, retention).await?;
+            // One that is busy doesn't keep the others waiting.
+            match self.prune(row.id, retention).await {
+                Ok(rows) => pruned.rows += rows,
+                Err(error) => failed = Some(error),
+            }
+        }
+        if let Some(error) = failed {
+            return Err(error);
         }
         loop {
             let step = self.core.store.expire_operations(STEP).await;

@@ -381,33 +381,39 @@ impl<'a> View<'a> {
     /// The entry of a container, found by its id. Its name and existence are exact while the
     /// container's own partition is held.
     pub fn container(&self, id: PartitionId) -> Result<Option<(Key, Entry)>, Stop> {
-        self.place_on_main(ObjectId::from(id))
+        let found = self.places_on_main(&[ObjectId::from(id)])?;
+        Ok(found.into_iter().next().flatten())
     }
 
-    /// Where a thing stands on `main`, in whichever partition: exact as far as partitions are held.
-    pub fn place_on_main(&self, object: ObjectId) -> Result<Option<(Key, Entry)>, Stop> {
-        let overlaid = |overlay: &Overlay| {
-            overlay
-                .entries
-                .iter()
-                .filter(|(key, _)| key.branch == BranchId::MAIN)
-                .find_map(|(key, entry)| {
-                    entry
-                        .as_ref()
-                        .filter(|entry| entry.object == object)
-                        .map(|entry| (key.clone(), entry.clone()))
-                })
-        };
-        if let Some(found) = overlaid(&self.effects.overlay).or_else(|| overlaid(self.batch)) {
-            return Ok(Some(found));
+    /// Where things stand on `main`, in whichever partition: exact as far as partitions are held.
+    pub fn places_on_main(&self, objects: &[ObjectId]) -> Result<Vec<Option<(Key, Entry)>>, Stop> {
+        let mut overlaid: HashMap<ObjectId, (&Key, &Entry)> = HashMap::new();
+        for overlay in [self.batch, &self.effects.overlay] {
+            let of_main = overlay.entries.iter();
+            let of_main = of_main.filter(|(key, _)| key.branch == BranchId::MAIN);
+            let standing = of_main.filter_map(|(key, entry)| Some((key, entry.as_ref()?)));
+            overlaid.extend(standing.map(|(key, entry)| (entry.object, (key, entry))));
         }
-        let read = Read::Container(PartitionId(object.0));
-        match self.rows.others.get(&read) {
-            Some(Answer::Entries(entries)) => Ok(entries
-                .first()
-                .filter(|(key, _)| self.overlaid(key).is_none())
-                .cloned()),
-            _ => Err(Stop::Read(vec![read])),
+        let mut found = Vec::with_capacity(objects.len());
+        let mut unknown = Vec::new();
+        for object in objects {
+            if let Some((key, entry)) = overlaid.get(object) {
+                found.push(Some(((*key).clone(), (*entry).clone())));
+                continue;
+            }
+            let read = Read::Container(PartitionId(object.0));
+            match self.rows.others.get(&read) {
+                Some(Answer::Entries(entries)) => {
+                    let stored = entries.first();
+                    let stored = stored.filter(|(key, _)| self.overlaid(key).is_none());
+                    found.push(stored.cloned());
+                }
+                _ => unknown.push(read),
+            }
+        }
+        match unknown.is_empty() {
+            true => Ok(found),
+            false => Err(Stop::Read(unknown)),
         }
     }
 

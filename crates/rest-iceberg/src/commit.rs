@@ -54,7 +54,7 @@ pub(crate) async fn commit_view(
         .catalog
         .commit_view(&caller, &warehouse, identifier, requirements, value.updates)
         .await?;
-    Ok(views::shown(&committed.pointer, &committed.document))
+    views::shown(&committed.pointer, &committed.document)
 }
 
 /// The body may name the table once more; if it names another, one of the two is a mistake.

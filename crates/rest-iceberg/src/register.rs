@@ -62,5 +62,5 @@ pub(crate) async fn register_view(
         .catalog
         .register_view(&caller, &warehouse, identifier, &value.metadata_location)
         .await?;
-    Ok(views::shown(&registered.pointer, &registered.document))
+    views::shown(&registered.pointer, &registered.document)
 }

@@ -3,7 +3,6 @@
 use anabranch_catalog::{Document, Identifier, NewView, Pointer, PointerKind};
 use anabranch_http::{Json, Query, RequestContext};
 use axum::extract::State;
-use axum::response::Response;
 
 use crate::App;
 use crate::answer::{Answered, at_revision, json, no_content, with_metadata};
@@ -42,7 +41,7 @@ pub(crate) async fn create(
     };
     let caller = caller(&context, &raw);
     let created = app.catalog.create_view(&caller, &warehouse, new).await?;
-    Ok(shown(&created.pointer, &created.document))
+    shown(&created.pointer, &created.document)
 }
 
 pub(crate) async fn load(State(app): State<App>, At(warehouse, identifier): At) -> Answered {
@@ -51,15 +50,15 @@ pub(crate) async fn load(State(app): State<App>, At(warehouse, identifier): At) 
         .pointer(&warehouse, &identifier, PointerKind::View)
         .await?;
     let document = app.catalog.document(&pointer).await?;
-    Ok(shown(&pointer, &document))
+    shown(&pointer, &document)
 }
 
 /// The answer that shows a view.
-pub(crate) fn shown(pointer: &Pointer, document: &Document) -> Response {
+pub(crate) fn shown(pointer: &Pointer, document: &Document) -> Answered {
     let access = ViewAccess::default();
-    let metadata = document.bytes().clone();
+    let metadata = document.view_seen_in(&pointer.identifier.namespace)?;
     let response = with_metadata(Some(&pointer.metadata_location), metadata, &access);
-    at_revision(&pointer.revision, response)
+    Ok(at_revision(&pointer.revision, response))
 }
 
 pub(crate) async fn exists(State(app): State<App>, At(warehouse, identifier): At) -> Answered {

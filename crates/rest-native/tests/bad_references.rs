@@ -436,7 +436,6 @@ async fn a_bad_merge_is_refused_and_changes_nothing() {
         modes(json!([{"mergeMode": "DROP"}]), &["table"]),
         modes(json!({"t": "DROP"}), &["tableMergeModes"]),
         modes(json!(["t"]), &["tableMergeModes"]),
-        modes(json!(null), &["tableMergeModes"]),
         main(json!({"dryRun": "yes"}), INVALID, &["dryRun"]),
         main(
             json!({"expectedRevision": "garbage"}),
@@ -485,8 +484,8 @@ async fn a_bad_merge_is_refused_and_changes_nothing() {
         ),
         main(
             json!({"source": {"type": "BRANCH", "name": "n".repeat(1_000_000)}}),
-            MISSING,
-            &["nnn"],
+            INVALID,
+            &["`source.name`", "128"],
         ),
         main(
             json!({"expectedRevision": "n".repeat(1_000_000)}),
@@ -556,7 +555,12 @@ async fn a_bad_look_change_or_deletion_is_refused_and_changes_nothing() {
             CONFLICT,
             &["not at the expected"],
         ),
-        delete("x", json!({"expectedRevision": 1}), INVALID, &["body"]),
+        delete(
+            "x",
+            json!({"expectedRevision": 1}),
+            INVALID,
+            &["`expectedRevision`"],
+        ),
         delete("x", json!([]), INVALID, &["body"]),
         delete("x", json!("x"), INVALID, &["body"]),
         patch(json!({}), &["protected"]),

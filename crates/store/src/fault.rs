@@ -6,7 +6,7 @@
 //! too, but for `tx.read`.
 
 /// The names of all calls that have points.
-pub const CALLS: [&str; 23] = [
+pub const CALLS: [&str; 24] = [
     "begin",
     "resolve",
     "read",
@@ -15,6 +15,7 @@ pub const CALLS: [&str; 23] = [
     "feed_partitions",
     "changes_between",
     "prune",
+    "retire",
     "expire_operations",
     "history_page",
     "current_page",

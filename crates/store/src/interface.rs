@@ -84,9 +84,9 @@ pub trait Store: Send + Sync + 'static {
     /// branches that had ended by then, unless a state of them is kept; at most `limit` rows; answers how many went. The horizon itself is raised by a [`WriteSet`].
     async fn prune(&self, partition: PartitionId, limit: u32) -> Result<u64, StoreError>;
 
-    /// Removes what is left of branches that ended at or below the partition's horizon and of which
-    /// nothing pins a state, at most `limit` rows of each kind; answers how many went, none if all
-    /// are gone.
+    /// Removes what is left of branches that ended at or below the partition's horizon, of which
+    /// nothing pins a state and whose merges pin none, at most `limit` rows of each kind; answers
+    /// how many went, none if all are gone.
     async fn retire(&self, partition: PartitionId, limit: u32) -> Result<u64, StoreError>;
 
     /// Removes operation records that have expired by the store's clock; answers how many.

@@ -65,6 +65,10 @@ pub struct MergedTable {
     pub outcome: Outcome,
 }
 
+/// Conflicts that a refusal shows; it counts them all.
+const SHOWN_CONFLICTS: usize = 1000;
+/// Names that the log tells of a merge which the change log has no longer.
+const LOGGED_TABLES: usize = 1000;
 /// Branches in a past, above which it is looked through.
 const LONG_PAST: usize = 64;
 
@@ -142,7 +146,12 @@ impl Command for MergeBranch {
             past: of_what_is_known(view, partition, pasts.1.and(&pasts.0))?,
             left_out: plan.left_out.into_iter().collect(),
             by: context.principal.to_owned(),
-            tables: plan.writes.keys().map(written).collect(),
+            tables: plan
+                .writes
+                .keys()
+                .take(LOGGED_TABLES)
+                .map(written)
+                .collect(),
         };
         let key = merge_key(partition, target.row.branch, context.revision);
         view.put(key, Kind::Merge, owner, crate::body::write(&body))?;
@@ -216,18 +225,22 @@ fn check_places(view: &View<'_>, target: &BranchRow, plan: &mut Plan) -> Result<
     if target.branch != BranchId::MAIN {
         return Ok(());
     }
+    let written = plan.writes.iter();
+    let written: Vec<(&Place, &Version)> = written
+        .filter_map(|(place, version)| Some((place, version.as_ref()?)))
+        .collect();
+    let objects: Vec<ObjectId> = written.iter().map(|(_, version)| version.object).collect();
     let mut conflicts = Vec::new();
-    for (place, version) in &plan.writes {
-        let Some(version) = version else { continue };
-        let standing = view.place_on_main(version.object)?;
+    for ((place, version), standing) in written.into_iter().zip(view.places_on_main(&objects)?) {
         if standing.is_some_and(|(key, _)| key.partition != target.partition) {
+            let standing = Standing {
+                place: place.clone(),
+                version: version.clone(),
+            };
             conflicts.push(Conflict {
                 place: place.clone(),
                 base: None,
-                source: Some(Standing {
-                    place: place.clone(),
-                    version: version.clone(),
-                }),
+                source: Some(standing),
                 target: None,
                 why: Why::MovedAway,
             });
@@ -282,7 +295,15 @@ impl MergeBranch {
                         scope => format!("{scope}{LEVEL_SEPARATOR}{}", place.2),
                     };
                     if is_used(view, target, plan, &scope)? {
-                        conflicts.push(conflict(Why::NamespaceInUse));
+                        let standing = view.find_all(&Layers::now(target), &[place.clone()])?;
+                        let standing = standing.into_iter().flatten().next();
+                        conflicts.push(Conflict {
+                            target: standing.map(|entry| Standing {
+                                place: place.clone(),
+                                version: Version::of(entry),
+                            }),
+                            ..conflict(Why::NamespaceInUse)
+                        });
                     }
                 }
                 None => {}
@@ -293,12 +314,15 @@ impl MergeBranch {
     }
 
     fn conflicts(&self, conflicts: &[Conflict]) -> Refusal {
-        let shown: Vec<Value> = conflicts.iter().map(shown_conflict).collect();
+        let shown = conflicts.iter().take(SHOWN_CONFLICTS);
+        let shown: Vec<Value> = shown.map(shown_conflict).collect();
         let names: Vec<String> = conflicts
             .iter()
             .take(3)
-            .map(|conflict| format!("{} ({})", written(&conflict.place), words(conflict.why)))
+            .map(|conflict| format!("{} ({})", written(&conflict.place), words(conflict)))
             .collect();
+        let ways: BTreeSet<&str> = conflicts.iter().map(|one| way_out(one.why)).collect();
+        let ways: Vec<&str> = ways.into_iter().collect();
         let more = match conflicts.len() {
             0..=3 => String::new(),
             all => format!(" and {} more", all - 3),
@@ -306,11 +330,11 @@ impl MergeBranch {
         Refusal {
             reason: Reason::Conflict,
             message: format!(
-                "{} can't be merged into {}: {}{more}; look at both, then merge again with a mode \
-                 for each, FORCE to take the source's or DROP to leave it out",
+                "{} can't be merged into {}: {}{more}; look at both, then {}",
                 self.source.name,
                 self.target,
-                names.join(", ")
+                names.join(", "),
+                ways.join(", and ")
             ),
             details: Some(json!({ "conflicts": shown })),
         }
@@ -349,14 +373,27 @@ fn is_used(view: &View<'_>, target: &BranchRow, plan: &Plan, scope: &str) -> Res
     Ok(left.count() > 0)
 }
 
-fn words(why: Why) -> &'static str {
-    match why {
+fn words(conflict: &Conflict) -> &'static str {
+    let is_namespace = conflict.place.1 == Class::Container;
+    match conflict.why {
         Why::BothChanged => "changed on both sides",
         Why::BasesDisagree => "its histories cross, and what both sides started from differs",
+        Why::NameTaken if is_namespace => "the target has another namespace of that name",
         Why::NameTaken => "the target has another table of that name",
         Why::NoNamespace => "the target has no such namespace",
         Why::MovedAway => "it stands in another database now",
         Why::NamespaceInUse => "dropped in the source, but the target has something in it",
+    }
+}
+
+fn way_out(why: Why) -> &'static str {
+    match why {
+        Why::BothChanged | Why::BasesDisagree | Why::NameTaken => {
+            "merge again with a mode for each, FORCE to take the source's or DROP to leave it out"
+        }
+        Why::NoNamespace => "take the namespace too, or leave out with DROP what is in it",
+        Why::MovedAway => "leave out with DROP what was moved away, or move it back first",
+        Why::NamespaceInUse => "leave the namespace with DROP, or empty it in the target first",
     }
 }
 
@@ -371,7 +408,7 @@ fn shown_conflict(conflict: &Conflict) -> Value {
     };
     json!({
         "table": written(&conflict.place),
-        "why": words(conflict.why),
+        "why": words(conflict),
         "base": state(&conflict.base),
         "source": state(&conflict.source),
         "target": state(&conflict.target),

@@ -1,11 +1,14 @@
 //! Lets go of states that merges kept and that nothing needs any longer.
 
 use anabranch_partition::{Command, Context, Stop, View};
-use anabranch_store::{ObjectId, Read};
+use anabranch_store::{PartitionId, Read};
 
-/// Locks the database's partition, so that no merge loses what it compares with.
+use crate::reference::release::released;
+
+/// Locks the database's partition: no reference comes into being and nothing is merged while it
+/// is decided what is needed.
 pub(crate) struct ReleaseStates {
-    pub(crate) owners: Vec<ObjectId>,
+    pub(crate) database: PartitionId,
 }
 
 impl Command for ReleaseStates {
@@ -16,12 +19,15 @@ impl Command for ReleaseStates {
     }
 
     fn reads(&self) -> Vec<Read> {
-        Vec::new()
+        vec![
+            Read::Branches(self.database),
+            Read::PinningMerges(self.database),
+        ]
     }
 
     fn apply(&self, view: &mut View<'_>, _: &Context<'_>) -> Result<(), Stop> {
-        for owner in &self.owners {
-            view.unpin(*owner);
+        for owner in released(view, self.database)? {
+            view.unpin(owner);
         }
         Ok(())
     }

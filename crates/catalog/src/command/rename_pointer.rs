@@ -1,7 +1,7 @@
 //! Renames a table or a view, also into another namespace.
 
-use anabranch_partition::{Command, Context, Stop, Subject, View};
-use anabranch_store::{BranchId, Kind, Read};
+use anabranch_partition::{Command, Context, Reason, Refusal, Stop, Subject, View};
+use anabranch_store::{BranchId, Class, Kind, PartitionId, Read};
 
 use crate::name::Identifier;
 use crate::place::{
@@ -62,7 +62,20 @@ impl Command for RenamePointer {
         if let Some(taken) = view.get(&to)? {
             return Err(already_exists(subject_of(&taken), &self.to.1.to_string()).into());
         }
+        if from.partition != to.partition && has_references(view, from.partition)? {
+            let message = format!(
+                "database {} has branches or tags, which show {} and share its files, so it stays \
+                 in this database; delete them first, or rename it within the database",
+                self.from.0.name, self.from.1.name
+            );
+            return Err(Refusal::new(Reason::Conflict, message).into());
+        }
         view.rename(from, to, entry.body)?;
         Ok(())
     }
+}
+
+fn has_references(view: &View<'_>, database: PartitionId) -> Result<bool, Stop> {
+    let first = view.range(database, BranchId::MAIN, "", Class::Reference, 1)?;
+    Ok(!first.is_empty())
 }

@@ -210,7 +210,11 @@ pub(crate) fn chosen_state(
 ) -> Result<BranchState, Stop> {
     let shown = found.state();
     let state = asked.unwrap_or(shown);
-    if state.branch != shown.branch || state.revision > shown.revision {
+    let is_its_own = match found.name.kind {
+        ReferenceKind::Branch => state.branch == shown.branch && state.revision <= shown.revision,
+        ReferenceKind::Tag => state == shown,
+    };
+    if !is_its_own {
         let message = format!(
             "`source.revision` names no state of {} {}; use one that an answer about it gave out",
             noun(found.name.kind),

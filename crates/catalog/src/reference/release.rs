@@ -3,13 +3,16 @@
 //! Such a state is kept because two references may have it in common, and be compared with it. It
 //! can be let go once, for each two that stand, something younger that they have in common has it
 //! in its past: merging and forking never bring it back as a best common ancestor, since they only
-//! add to pasts. References are looked at as they are now and as they were at the horizon, the
-//! oldest states of theirs that can be merged; merges younger than that keep what they have.
+//! add to pasts. References are looked at as they are now, as they were at the horizon and behind
+//! each merge since, and where they were forked; merges younger than the horizon keep what they have.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_partition::{Stop, View};
-use anabranch_store::{BranchRow, BranchState, Class, Entry, Key, ObjectId, PartitionId, Revision};
+use anabranch_store::{
+    BranchId, BranchRow, BranchState, Class, Entry, Key, ObjectId, PartitionId, PartitionState,
+    Revision,
+};
 
 use super::body::{MergeBody, ReferenceBody};
 use super::find::{oldest_name, past_of, unreadable};
@@ -22,11 +25,12 @@ const PAGE: u32 = 10_000;
 
 /// The owners of the pins that aren't needed.
 pub(crate) fn released(view: &View<'_>, database: PartitionId) -> Result<Vec<ObjectId>, Stop> {
-    let horizon = match view.partition(database)? {
-        Some(row) => row.horizon,
-        None => return Ok(Vec::new()),
-    };
     let merges = view.pinning_merges(database)?;
+    let horizon = match view.partition(database)? {
+        Some(row) if row.state == PartitionState::Live => row.horizon,
+        // Nothing of a dropped database is merged any more.
+        _ => return Ok(merges.iter().map(|(_, entry)| entry.object).collect()),
+    };
     let old = merges.iter().filter(|(_, entry)| entry.from <= horizon);
     let old: Vec<&(Key, Entry)> = old.collect();
     if old.is_empty() {
@@ -37,7 +41,12 @@ pub(crate) fn released(view: &View<'_>, database: PartitionId) -> Result<Vec<Obj
         .iter()
         .map(|row| (row.branch, row.clone()))
         .collect();
-    let states = standing(view, database, &rows, horizon)?;
+    let mut states = standing(view, database, &rows, horizon)?;
+    for (key, entry) in merges.iter().filter(|(_, entry)| entry.from > horizon) {
+        // What branches came through since.
+        let row = rows.get(&key.branch);
+        states.extend(row.map(|row| oldest_name(row, entry.from)));
+    }
     if states.len() > MOST_STATES {
         return Ok(Vec::new());
     }
@@ -57,12 +66,12 @@ pub(crate) fn released(view: &View<'_>, database: PartitionId) -> Result<Vec<Obj
     Ok(released)
 }
 
-/// The states that can be merged or merged into: of each branch the newest and the oldest, and
-/// those of tags.
+/// The states that can be merged or merged into: of each branch the newest, the oldest, and those
+/// that it was forked from, and those of tags.
 fn standing(
     view: &View<'_>,
     database: PartitionId,
-    rows: &BTreeMap<anabranch_store::BranchId, BranchRow>,
+    rows: &BTreeMap<BranchId, BranchRow>,
     horizon: Revision,
 ) -> Result<BTreeSet<BranchState>, Stop> {
     let mut states = BTreeSet::new();
@@ -70,9 +79,10 @@ fn standing(
         if row.ended.is_none_or(|ended| ended > horizon) {
             states.insert(oldest_name(row, row.floor));
             states.insert(oldest_name(row, row.head));
+            states.extend(row.lineage.iter().copied());
         }
     }
-    let main = anabranch_store::BranchId::MAIN;
+    let main = BranchId::MAIN;
     for (_, entry) in view.range(database, main, "", Class::Reference, PAGE)? {
         let body: ReferenceBody =
             serde_json::from_str(&entry.body).map_err(|_| unreadable("reference"))?;
@@ -86,7 +96,7 @@ fn standing(
 /// The best common ancestors of each two.
 fn needed(
     view: &View<'_>,
-    rows: &BTreeMap<anabranch_store::BranchId, BranchRow>,
+    rows: &BTreeMap<BranchId, BranchRow>,
     states: &BTreeSet<BranchState>,
 ) -> Result<BTreeSet<BranchState>, Stop> {
     let mut pasts: BTreeMap<BranchState, Past> = BTreeMap::new();

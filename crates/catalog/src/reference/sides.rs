@@ -103,7 +103,7 @@ impl Sides {
         let of = |row: &BranchRow, state: BranchState| {
             let found = view.find_all(&Layers::at(row, state.revision), &names)?;
             let named = names.iter().cloned().zip(found);
-            let versions = named.filter_map(|(place, entry)| Some((place, version(entry?))));
+            let versions = named.filter_map(|(place, entry)| Some((place, Version::of(entry?))));
             Ok::<_, Stop>(versions.collect::<BTreeMap<Place, Version>>())
         };
         let bases = bases.iter().map(|(row, state, _)| of(row, *state));
@@ -125,11 +125,13 @@ fn forgotten(state: BranchState) -> Refusal {
     )
 }
 
-fn version(entry: Entry) -> Version {
-    Version {
-        kind: entry.kind,
-        object: entry.object,
-        body: entry.body,
+impl Version {
+    pub(crate) fn of(entry: Entry) -> Version {
+        Version {
+            kind: entry.kind,
+            object: entry.object,
+            body: entry.body,
+        }
     }
 }
 

@@ -10,6 +10,8 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::error::CatalogError;
+use crate::name::Namespace;
+use crate::reference::name::split_selector;
 use crate::service::{Core, PointerKind};
 
 /// What a document says.
@@ -54,6 +56,32 @@ fn protected(bytes: &[u8], is_shared: bool) -> Result<Bytes, CatalogError> {
     let properties = serde_json::value::to_raw_value(&properties);
     let properties = properties.map_err(CatalogError::damaged)?;
     members.insert("properties".to_owned(), properties);
+    let bytes = serde_json::to_vec(&members).map_err(CatalogError::damaged)?;
+    Ok(bytes.into())
+}
+
+/// The text of a view with another database in the default namespaces of its versions.
+fn seen(bytes: &[u8], plain: &str, seen_at: &str) -> Result<Bytes, CatalogError> {
+    const VERSIONS: &str = "versions";
+    const DEFAULT_NAMESPACE: &str = "default-namespace";
+    type Members = BTreeMap<String, Box<RawValue>>;
+    let mut members: Members = serde_json::from_slice(bytes).map_err(CatalogError::damaged)?;
+    let versions = members.get(VERSIONS).map_or("[]", |raw| raw.get());
+    let mut versions: Vec<Members> =
+        serde_json::from_str(versions).map_err(CatalogError::damaged)?;
+    for version in &mut versions {
+        let levels = version.get(DEFAULT_NAMESPACE).map_or("[]", |raw| raw.get());
+        let mut levels: Vec<String> =
+            serde_json::from_str(levels).map_err(CatalogError::damaged)?;
+        if let Some(first) = levels.first_mut().filter(|first| *first == plain) {
+            seen_at.clone_into(first);
+            let levels = serde_json::value::to_raw_value(&levels);
+            let levels = levels.map_err(CatalogError::damaged)?;
+            version.insert(DEFAULT_NAMESPACE.to_owned(), levels);
+        }
+    }
+    let versions = serde_json::value::to_raw_value(&versions).map_err(CatalogError::damaged)?;
+    members.insert(VERSIONS.to_owned(), versions);
     let bytes = serde_json::to_vec(&members).map_err(CatalogError::damaged)?;
     Ok(bytes.into())
 }
@@ -122,6 +150,16 @@ impl Document {
             false => bytes,
         };
         Ok(place.get_or_init(|| made).clone())
+    }
+
+    /// The JSON text of a view as it is seen in a namespace: on a branch, names that it doesn't
+    /// qualify are looked for there.
+    pub fn view_seen_in(&self, namespace: &Namespace) -> Result<Bytes, CatalogError> {
+        let seen_at = namespace.database();
+        match split_selector(seen_at)? {
+            (plain, Some(_)) => seen(&self.bytes, plain, seen_at),
+            _ => Ok(self.bytes.clone()),
+        }
     }
 
     /// As the metadata of a table.

@@ -16,6 +16,8 @@ const SWEEP_TASK: &str = "sweep";
 const KINDS: [&str; 4] = [PURGE_TASK, FORGET_TASK, PRUNE_TASK, SWEEP_TASK];
 /// How long what became of a gc can be asked for.
 const KEPT_MICROS: i64 = 7 * 24 * 3600 * 1_000_000;
+/// How long a task that fails waits at most.
+const LONGEST_DELAY_MICROS: i64 = 3600 * 1_000_000;
 /// How long a server may work on a task before another one takes it.
 pub(crate) const LEASE_MICROS: i64 = 15 * 60 * 1_000_000;
 
@@ -114,9 +116,8 @@ impl Catalog {
                 summary
             }
             Err(error) => {
-                // Longer and longer, up to a day.
-                let doubled = 1_000_000_i64 << task.attempts.clamp(1, 16);
-                let postponed = store.postpone_task(task.id, server, doubled).await;
+                let delay = self.delay_after_failure(task);
+                let postponed = store.postpone_task(task.id, server, delay).await;
                 postponed.map_err(run_error)?;
                 format!("failed, and is tried again: {error}")
             }
@@ -126,6 +127,15 @@ impl Catalog {
             kind: task.kind.clone(),
             summary,
         })
+    }
+
+    /// Longer and longer, up to an hour; a recurring job only waits for its next turn, since every
+    /// run that went well counts among its attempts.
+    fn delay_after_failure(&self, task: &Task) -> i64 {
+        match task.kind.as_str() {
+            PRUNE_TASK | SWEEP_TASK => micros(self.core.limits.job_interval.as_micros()),
+            _ => LONGEST_DELAY_MICROS.min(1_000_000 << task.attempts.clamp(1, 16)),
+        }
     }
 
     async fn work_on(&self, task: &Task, server: &str) -> Result<After, CatalogError> {
@@ -163,6 +173,7 @@ impl Catalog {
             }),
             PRUNE_TASK => {
                 let retention = self.core.limits.history_retention;
+                self.core.release().await?;
                 let pruned = self.core.partitions.prune_all(retention).await?;
                 let retired = self.core.retire().await?;
                 Ok(After::Again(format!(

@@ -128,7 +128,9 @@ pub(crate) fn found_database(
             branch: BranchId::MAIN,
             revision: located.resolved.main,
         },
-        Some(Reach::Missing(selector)) => return Err(nothing_selected(plain, selector).into()),
+        Some(Reach::Missing(selector)) => {
+            return Err(nothing_selected(namespace, plain, selector).into());
+        }
         Some(Reach::Branch { name, row }) => {
             container.branch = Some(SelectedBranch {
                 name: name.clone(),
@@ -157,14 +159,14 @@ pub(crate) fn found_database(
 }
 
 /// "There is no such branch, tag or state", where a namespace is looked for.
-fn nothing_selected(database: &str, selector: &Selector) -> Refusal {
+fn nothing_selected(namespace: &Namespace, database: &str, selector: &Selector) -> Refusal {
     let what = match selector {
         Selector::Reference(name) => format!("{} {}", noun(name.kind), name.name),
         Selector::Pin(state) => format!("state {}", state_name(*state)),
     };
     let message = format!(
-        "database {database} has no {what}; GET …/databases/{database}/trees lists its branches \
-         and tags"
+        "namespace {namespace} does not exist: database {database} has no {what}; \
+         GET …/databases/{database}/trees lists its branches and tags"
     );
     Refusal::new(Reason::NotFound(Subject::Namespace), message)
 }
@@ -178,7 +180,7 @@ pub(crate) fn absent_at(
     let absent = not_found(subject, &identifier.to_string());
     match found.refusal() {
         Some(refusal) => Refusal {
-            message: format!("{}: {}", absent.message, refusal.message),
+            message: format!("{}; {}", absent.message, refusal.message),
             ..absent
         },
         None => absent,

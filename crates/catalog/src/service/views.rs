@@ -10,11 +10,25 @@ use anabranch_partition::Refusal;
 use crate::body::Properties;
 use crate::error::CatalogError;
 use crate::name::{Identifier, Warehouse};
+use crate::reference::name::split_selector;
 use crate::service::Catalog;
 use crate::service::caller::Caller;
 use crate::service::document::Content;
 use crate::service::pointers::PointerKind;
 use crate::service::prepare::{Committed, Edit};
+
+/// Names that a view doesn't qualify are looked for where the view is seen: what is kept of a view
+/// that was made at `db$branch_x` names `db`, and after a merge it reads what `main` has.
+fn of_any_branch(identifier: &Identifier, mut version: ViewVersion) -> ViewVersion {
+    let seen_at = identifier.namespace.database();
+    if let Some(first) = version.default_namespace.first_mut()
+        && first == seen_at
+        && let Ok((plain, Some(_))) = split_selector(seen_at)
+    {
+        plain.clone_into(first);
+    }
+    version
+}
 
 /// A view to be made.
 #[derive(Clone, Debug)]
@@ -72,7 +86,7 @@ impl Catalog {
             uuid,
             location,
             schema: new.schema,
-            version: new.version,
+            version: of_any_branch(&new.identifier, new.version),
             properties: new.properties,
         };
         let made = ViewMetadata::create(create, &context);
@@ -88,9 +102,15 @@ impl Catalog {
         requirements: Vec<ViewRequirement>,
         updates: Vec<ViewUpdate>,
     ) -> Result<Committed, CatalogError> {
+        let of_any_branch = |update| match update {
+            ViewUpdate::AddViewVersion { view_version } => ViewUpdate::AddViewVersion {
+                view_version: of_any_branch(&identifier, view_version),
+            },
+            other => other,
+        };
         let edit = Edit::UpdateView {
             requirements,
-            updates,
+            updates: updates.into_iter().map(of_any_branch).collect(),
         };
         self.commit_one(caller, warehouse, identifier, PointerKind::View, edit)
             .await

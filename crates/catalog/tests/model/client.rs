@@ -162,7 +162,15 @@ async fn change(world: &World, request: &Request, server: usize) -> Result<Answe
             let changed = catalog
                 .update_namespace_properties(caller, &lake, &namespace, removals, pairs(set))
                 .await?;
-            done(&changed.revision, Value::Properties(changed.value))
+            let properties = Value::Properties(changed.value);
+            match namespace.is_database() {
+                // They are the catalog's: what the database shows is as it was.
+                true => Answer::Done {
+                    revision: None,
+                    value: properties,
+                },
+                false => done(&changed.revision, properties),
+            }
         }
         Command::CreateTable(name) => {
             let (lake, new) = (lake(name.place.catalog), new_table(identifier(name)));

@@ -1,7 +1,7 @@
 //! Databases and warehouses at a branch or tag.
 
-use anabranch_catalog::reference::{ReferenceKind, ReferenceName};
-use anabranch_catalog::{Caller, NewReference, SourceReference, Warehouse};
+use anabranch_catalog::reference::{Modes, ReferenceKind, ReferenceName};
+use anabranch_catalog::{Caller, NewMerge, NewReference, SourceReference, Warehouse};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -9,6 +9,15 @@ use crate::server::{Server, append, change, schema};
 
 const BRANCH: ReferenceKind = ReferenceKind::Branch;
 const TAG: ReferenceKind = ReferenceKind::Tag;
+
+fn tester() -> Caller {
+    Caller {
+        principal: "test".to_owned(),
+        idempotency_key: None,
+        fingerprint: String::new(),
+        patience: std::time::Duration::from_secs(30),
+    }
+}
 
 impl Server {
     async fn reference(&self, database: &str, kind: ReferenceKind, name: &str) -> String {
@@ -24,17 +33,33 @@ impl Server {
             },
             expected: None,
         };
-        let caller = Caller {
-            principal: "test".to_owned(),
-            idempotency_key: None,
-            fingerprint: String::new(),
-            patience: std::time::Duration::from_secs(30),
-        };
+        let caller = tester();
         let lake = Warehouse::parse("lake").expect("a warehouse");
         let made = self
             .catalog
             .create_reference(&caller, &lake, database, &new);
         made.await.expect("a reference").revision
+    }
+
+    /// Merges a branch into `main`.
+    async fn merge(&self, database: &str, branch: &str) {
+        let new = NewMerge {
+            target: "main".to_owned(),
+            source: SourceReference {
+                name: ReferenceName {
+                    kind: BRANCH,
+                    name: branch.to_owned(),
+                },
+                revision: None,
+            },
+            expected: None,
+            modes: Modes::default(),
+            dry_run: false,
+        };
+        let lake = Warehouse::parse("lake").expect("a warehouse");
+        let who = tester();
+        let merged = self.catalog.merge(&who, &lake, database, &new);
+        merged.await.expect("a merge");
     }
 
     async fn names(&self, path: &str) -> Vec<String> {
@@ -320,5 +345,58 @@ async fn clients_are_told_not_to_delete_metadata_that_others_may_need() {
     let stored: Value =
         serde_json::from_slice(&std::fs::read(stored).expect("a file")).expect("JSON");
     assert_eq!(stored["properties"][DELETES], "true");
+    server.audited().await;
+}
+
+#[tokio::test]
+async fn a_view_reads_where_it_is_seen() {
+    let server = Server::start().await;
+    server.namespace(&["db"]).await;
+    server.reference("db", BRANCH, "x").await;
+    let at_branch = "/v1/lake/namespaces/db$branch_x/views";
+    let version = |id: i64, namespace: &str| {
+        json!({
+            "version-id": id,
+            "schema-id": 0,
+            "timestamp-ms": 1_700_000_000_000_i64 + id,
+            "summary": {},
+            "default-namespace": [namespace],
+            "representations": [{"type": "sql", "sql": format!("SELECT {id}"), "dialect": "spark"}],
+        })
+    };
+    let new = json!({"name": "v", "schema": schema(), "view-version": version(1, "db$branch_x")});
+    let namespaces = |view: &Value| {
+        let versions = view["metadata"]["versions"]
+            .as_array()
+            .expect("versions")
+            .clone();
+        versions
+            .iter()
+            .map(|version| {
+                version["default-namespace"][0]
+                    .as_str()
+                    .expect("a name")
+                    .to_owned()
+            })
+            .collect::<Vec<_>>()
+    };
+    let created = server.post(at_branch, new).await.expect(200).json();
+    assert_eq!(namespaces(&created), ["db$branch_x"]);
+    let replace = json!({"requirements": [], "updates": [
+        {"action": "add-view-version", "view-version": version(2, "db$branch_x")},
+        {"action": "set-current-view-version", "view-version-id": -1},
+    ]});
+    let view = format!("{at_branch}/v");
+    let replaced = server.post(&view, replace).await.expect(200).json();
+    assert_eq!(namespaces(&replaced), ["db$branch_x", "db$branch_x"]);
+    server.merge("db", "x").await;
+    let merged = server
+        .get("/v1/lake/namespaces/db/views/v")
+        .await
+        .expect(200)
+        .json();
+    assert_eq!(namespaces(&merged), ["db", "db"]);
+    let shown = server.get(&view).await.expect(200).json();
+    assert_eq!(namespaces(&shown), ["db$branch_x", "db$branch_x"]);
     server.audited().await;
 }

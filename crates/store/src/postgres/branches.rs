@@ -51,8 +51,8 @@ pub(super) fn pinning_merges(partition: PartitionId) -> Statement<'static> {
     Statement::new(&**MERGES, values![partition.0])
 }
 
-/// Removes what is left of branches that ended before the horizon and that nothing pins; their
-/// rows go last, when a run before has removed everything else.
+/// Removes what is left of branches that ended before the horizon, that nothing pins and that pin
+/// nothing; their rows go last, when a run before has removed everything else.
 pub(super) fn retire(partition: PartitionId, limit: u32) -> Statement<'static> {
     static RETIRE: LazyLock<String> = LazyLock::new(|| {
         let rest = |table: &str| {
@@ -74,10 +74,10 @@ pub(super) fn retire(partition: PartitionId, limit: u32) -> Statement<'static> {
                  FROM branch b JOIN partition r ON r.id = b.partition \
                  WHERE b.partition = $1 AND b.ended <= r.horizon \
                    AND NOT EXISTS (SELECT 1 FROM pin p \
-                       WHERE p.partition = b.partition AND p.branch = b.branch)), \
-             freed AS (DELETE FROM pin WHERE owner IN (SELECT object FROM current \
-                 WHERE partition = $1 AND branch IN (SELECT branch FROM retired) \
-                   AND scope = '' AND class = 5)), \
+                       WHERE p.partition = b.partition AND p.branch = b.branch) \
+                   AND NOT EXISTS (SELECT 1 FROM current c JOIN pin p ON p.owner = c.object \
+                       WHERE c.partition = b.partition AND c.branch = b.branch \
+                         AND c.scope = '' AND c.class = 5)), \
              {} branch_rows AS (DELETE FROM branch b WHERE partition = $1 \
                  AND branch IN (SELECT branch FROM retired){} RETURNING 1) \
              SELECT (SELECT count(*) FROM current_rows) + (SELECT count(*) FROM history_rows) \

@@ -62,23 +62,22 @@ pub(super) fn pinning_merges(
     })
 }
 
-/// Removes what is left of branches that ended before the horizon and that nothing pins.
+/// Removes what is left of branches that ended before the horizon, that nothing pins and that pin
+/// nothing.
 pub(super) fn retire(db: Db<'_>, partition: PartitionId, limit: u32) -> Result<u64, StoreError> {
     let retired = db.query_one(
         "SELECT b.branch FROM branch b JOIN partition r ON r.id = b.partition \
          WHERE b.partition = ?1 AND b.ended <= r.horizon AND NOT EXISTS (SELECT 1 FROM pin p \
-             WHERE p.partition = b.partition AND p.branch = b.branch) LIMIT 1",
+             WHERE p.partition = b.partition AND p.branch = b.branch) \
+           AND NOT EXISTS (SELECT 1 FROM current c JOIN pin p ON p.owner = c.object \
+             WHERE c.partition = b.partition AND c.branch = b.branch AND c.scope = '' \
+               AND c.class = 5) LIMIT 1",
         [partition.0],
         |row| row.int(0),
     )?;
     let Some(branch) = retired else {
         return Ok(0);
     };
-    db.execute(
-        "DELETE FROM pin WHERE owner IN (SELECT object FROM current \
-         WHERE partition = ?1 AND branch = ?2 AND scope = '' AND class = 5)",
-        params![partition.0, branch],
-    )?;
     let mut removed = 0;
     for table in ["current", "history", "birth"] {
         removed += db.execute(

@@ -220,6 +220,7 @@ impl Run {
             3 if self.naive.branches.len() > 3 => self.delete().await,
             4..=9 => self.merge().await,
             10 => {
+                self.catalog.core.release().await.unwrap();
                 let pruned = self.partitions.prune(database().partition, Duration::ZERO);
                 pruned.await.unwrap();
                 let retired = self.catalog.core.retire().await.unwrap();
@@ -427,7 +428,7 @@ async fn merges_are_those_of_a_graph_of_full_copies() {
         sum.add(seed, sqlite_store(folder.path()).unwrap()).await;
     }
     println!("{sum:?}");
-    assert!(sum.retired > 20, "{sum:?}");
+    assert!(sum.retired > 5, "{sum:?}");
     assert!(sum.merges.iter().all(|count| *count > 50), "{sum:?}");
 }
 
