@@ -12,7 +12,7 @@ use crate::report::ratios;
 use crate::table::progress;
 
 const DEPTHS: [usize; 3] = [1, 4, 16];
-/// The deepest against `main` in statements of one round trip each, which are three to one.
+/// At any depth against `main`, and at the deepest against the first.
 const BAR: f64 = 2.0;
 const PAGE: u32 = 100;
 /// Tables that each branch changed.
