@@ -407,7 +407,7 @@ async fn a_bad_merge_is_refused_and_changes_nothing() {
             MISSING,
             &["rev-"],
         ),
-        into(&"n".repeat(20_000), json!({}), MISSING, &[]),
+        into(&"n".repeat(20_000), json!({}), INVALID, &["`name`", "128"]),
         main(
             json!({"defaultMergeMode": "MAYBE"}),
             INVALID,
