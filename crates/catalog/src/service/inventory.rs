@@ -2,7 +2,7 @@
 
 use anabranch_partition::RunError;
 use anabranch_store::{
-    Class, Entry, Key, Kind, ObjectId, PartitionId, PartitionKind, PartitionRow,
+    Class, Entry, Key, Kind, ObjectId, PartitionId, PartitionKind, PartitionRow, Revision,
 };
 
 use crate::body::{self, PointerBody};
@@ -71,6 +71,22 @@ impl Core {
         &self,
         partition: PartitionId,
     ) -> Result<Vec<Held>, CatalogError> {
+        self.ended_by(partition, Revision::MAX).await
+    }
+
+    /// Those of them that ended before the horizon: tags, forks and merges keep them.
+    pub(crate) async fn pinned_pointers(
+        &self,
+        row: &PartitionRow,
+    ) -> Result<Vec<Held>, CatalogError> {
+        self.ended_by(row.id, row.horizon).await
+    }
+
+    async fn ended_by(
+        &self,
+        partition: PartitionId,
+        end: Revision,
+    ) -> Result<Vec<Held>, CatalogError> {
         let store = self.partitions.store();
         let mut held = Vec::new();
         let mut after = None;
@@ -79,7 +95,7 @@ impl Core {
             let page = page.map_err(|error| RunError::from_store(&error))?;
             let full = page.len() == PAGE as usize;
             after = page.last().map(|(key, entry, _)| (key.clone(), entry.from));
-            for (key, entry, _) in page {
+            for (key, entry, _) in page.into_iter().filter(|(.., ended)| *ended <= end) {
                 held.extend(pointer(key, &entry, false)?);
             }
             if !full {

@@ -1,7 +1,8 @@
 //! Removes metadata files that failed attempts left in the folders of standing tables.
 //!
 //! A file may go if it is older than the grace period, has a name of ours, and is named by no
-//! version that stands or can still be read and by no entry of a standing table's metadata log.
+//! version that stands or can still be read, and by no entry in the metadata log of one that stands
+//! or that a tag, fork or merge keeps.
 //! No commit can name it any more: one that was prepared half a grace period ago is prepared
 //! again, with new files.
 
@@ -44,8 +45,9 @@ impl Core {
         // Several branches of a table have one folder: what one of them names isn't another's.
         let mut named = HashSet::new();
         let mut unreadable: Vec<Location> = Vec::new();
-        for database in self.databases(Some(catalog)).await? {
-            for held in self.standing_pointers(database).await? {
+        let databases = self.database_rows(Some(catalog)).await?;
+        for database in &databases {
+            for held in self.standing_pointers(database.id).await? {
                 let Some((folder, old)) = self.old_files(&held, settings).await? else {
                     continue;
                 };
@@ -54,6 +56,19 @@ impl Core {
                     None => unreadable.push(folder),
                 }
                 candidates.extend(old);
+            }
+        }
+        if candidates.is_empty() {
+            return Ok(0);
+        }
+        for database in &databases {
+            for held in self.pinned_pointers(database).await? {
+                let folder = held.pointer.metadata_location.rsplit_once('/');
+                let folder = folder.and_then(|(folder, _)| Location::parse(folder).ok());
+                match self.names_in(&held, settings).await {
+                    Some(names) => named.extend(names),
+                    None => unreadable.extend(folder),
+                }
             }
         }
         candidates.retain(|file| !unreadable.iter().any(|folder| file.is_within(folder)));

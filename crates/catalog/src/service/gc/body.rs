@@ -22,6 +22,9 @@ pub struct GcBody {
     pub dry_run: bool,
     /// How old a file must be to go.
     pub grace_millis: u64,
+    /// How many places it has marked.
+    #[serde(default)]
+    pub(crate) marks: u32,
     /// How far it is.
     pub state: GcState,
     /// What it found and did so far.

@@ -82,6 +82,7 @@ impl Catalog {
             database,
             dry_run: new.dry_run,
             grace_millis: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX),
+            marks: 0,
             state: GcState::Queued,
             report: GcReport::default(),
         };

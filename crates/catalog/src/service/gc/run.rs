@@ -67,7 +67,8 @@ impl Core {
             ..GcReport::default()
         };
         let mut run = Run { task, server, body };
-        self.save(&run).await?;
+        // A run that was cut off left its marks.
+        self.unmark(&mut run).await?;
         self.collect_all(&mut run).await?;
         run.body.state = GcState::Done;
         self.save(&run).await?;
@@ -182,11 +183,11 @@ impl Core {
             run.decide(&reader, places, &candidates);
             return Ok(());
         }
-        self.mark_places(run, reached, true).await?;
+        self.mark_places(run, reached).await?;
         let removed = self.remove_unneeded(run, reached, places, reader, candidates);
         let removed = removed.await;
         // Also after a failure: nobody has to wait for the run to be tried again.
-        let unmarked = self.mark_places(run, reached, false).await;
+        let unmarked = self.unmark(run).await;
         removed.and(unmarked)
     }
 
@@ -219,25 +220,46 @@ impl Core {
         self.save(run).await
     }
 
-    /// Keeps metadata from being registered where files are being removed, or lets it be.
-    async fn mark_places(
-        &self,
-        run: &Run<'_>,
-        reached: &Reached,
-        is_marked: bool,
-    ) -> Result<(), CatalogError> {
-        let (_, low) = run.task.id.0.as_u64_pair();
+    /// Keeps metadata from being registered where files are being removed.
+    async fn mark_places(&self, run: &mut Run<'_>, reached: &Reached) -> Result<(), CatalogError> {
         let own = std::iter::once(reached.body.location.as_str());
-        let further = location::further_prefixes(&reached.body.properties);
-        for (number, prefix) in (0..).zip(own.chain(further)) {
-            let command = MarkPurge {
-                table: ObjectId::new(low.wrapping_add(number)),
-                mark: ObjectId::new(rand::random()),
-                location: is_marked.then(|| prefix.to_owned()),
-            };
-            let partitions = vec![PartitionId::ROOT];
-            self.run(&Caller::server(), partitions, command).await?;
+        let prefixes: Vec<&str> = own
+            .chain(location::further_prefixes(&reached.body.properties))
+            .collect();
+        run.body.marks = u32::try_from(prefixes.len()).unwrap_or(u32::MAX);
+        self.save(run).await?;
+        for (number, prefix) in (0..).zip(prefixes) {
+            self.mark_place(run.task, number, Some(prefix.to_owned()))
+                .await?;
         }
+        Ok(())
+    }
+
+    /// Lets it be registered again; also tells that the run goes on. Who has lost the task leaves
+    /// the marks to the server that has it now.
+    async fn unmark(&self, run: &mut Run<'_>) -> Result<(), CatalogError> {
+        self.save(run).await?;
+        for number in 0..run.body.marks {
+            self.mark_place(run.task, number, None).await?;
+        }
+        run.body.marks = 0;
+        self.save(run).await
+    }
+
+    async fn mark_place(
+        &self,
+        task: &Task,
+        number: u32,
+        location: Option<String>,
+    ) -> Result<(), CatalogError> {
+        let (_, low) = task.id.0.as_u64_pair();
+        let command = MarkPurge {
+            table: ObjectId::new(low.wrapping_add(u64::from(number))),
+            mark: ObjectId::new(rand::random()),
+            location,
+        };
+        let partitions = vec![PartitionId::ROOT];
+        self.run(&Caller::server(), partitions, command).await?;
         Ok(())
     }
 }
