@@ -295,7 +295,8 @@ impl MergeBranch {
                         scope => format!("{scope}{LEVEL_SEPARATOR}{}", place.2),
                     };
                     if is_used(view, target, plan, &scope)? {
-                        let standing = view.find_all(&Layers::now(target), &[place.clone()])?;
+                        let standing =
+                            view.find_all(&Layers::now(target), std::slice::from_ref(place))?;
                         let standing = standing.into_iter().flatten().next();
                         conflicts.push(Conflict {
                             target: standing.map(|entry| Standing {

@@ -432,7 +432,7 @@ impl Source {
             }
             Source::Branch(statement) => {
                 let row = of(*statement).first();
-                Answer::Branch(row.map(|row| branches::found(row)).transpose()?)
+                Answer::Branch(row.map(branches::found).transpose()?)
             }
             Source::Keys(statement) => {
                 let keys = of(*statement).iter().map(|row| rows::key(row, 0));
