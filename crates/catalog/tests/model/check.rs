@@ -118,8 +118,23 @@ impl<'a> Checker<'a> {
             return None;
         };
         let done = &self.run.log.done;
-        self.applied(sending.step)
-            .find(|index| Some(done[*index].revision) == revision)
+        let mut applied = self.applied(sending.step);
+        match revision {
+            Some(revision) => applied.find(|index| done[*index].revision == revision),
+            // The first answer without one is of the first, and so on: what is known by it may be
+            // less than what is so.
+            None => applied.nth(self.answers_before(sending)),
+        }
+    }
+
+    /// Answers without a revision to the same step, before this one.
+    fn answers_before(&self, sending: &Sending) -> usize {
+        let sendings = self.run.record.sendings.iter();
+        let others = sendings.filter(|other| {
+            let is_accepted = matches!(other.answer, Answer::Done { revision: None, .. });
+            is_accepted && other.step == sending.step && other.answered < sending.answered
+        });
+        others.count()
     }
 
     /// Every accepted command does what the sequential catalog does.
@@ -229,7 +244,9 @@ impl<'a> Checker<'a> {
                 .count();
             let is_twice = !request.step.keyed && {
                 let distinct: BTreeSet<&usize> = acknowledged.iter().collect();
-                distinct.len() < acknowledged.len() && !is_recognised(request)
+                distinct.len() < acknowledged.len()
+                    && !is_recognised(request)
+                    && !may_change_nothing(request)
             };
             if unclaimed.count() > unknown || request.step.keyed && applied.len() > 1 || is_twice {
                 let answers: Vec<&Answer> =
@@ -276,6 +293,16 @@ fn is_recognised(request: &Request) -> bool {
         _ => false,
     };
     request.step.keyed || has_id
+}
+
+/// Said again it is answered with the state that the first one made.
+fn may_change_nothing(request: &Request) -> bool {
+    match &request.step.command {
+        Command::Commit(_, changes) => changes
+            .iter()
+            .all(|change| change.append.is_none() && change.set.is_none()),
+        _ => false,
+    }
 }
 
 /// How many tables an answer shows.

@@ -77,7 +77,8 @@ pub struct PinnedRead {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// Accepted. The revision is that of the change, or of what stands if it was applied before.
+    /// Accepted. The revision is that of the change, or of what stands if it was applied before;
+    /// `None` where the answer tells of another thing than what was changed.
     Done {
         revision: Option<Revision>,
         value: Value,

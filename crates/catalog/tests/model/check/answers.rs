@@ -66,14 +66,22 @@ impl Checker<'_> {
         value: &Value,
         window: &Window,
     ) -> Verdict {
-        if let Some(index) = self.acknowledges(sending) {
+        let has_revision = !matches!(sending.answer, Answer::Done { revision: None, .. });
+        if let Some(index) = self.acknowledges(sending).filter(|_| has_revision) {
             if index >= window.asked {
                 return Err("that was asked for later".to_owned());
             }
             return self.explain_outcome(request, value, index);
         }
         let Value::Tables(tables) = value else {
-            return self.explain_no_change(request, value, window);
+            let mut applied = self.applied(request.step.id);
+            let is_one = |index: usize| {
+                index < window.asked && self.explain_outcome(request, value, index).is_ok()
+            };
+            return match applied.any(is_one) {
+                true => Ok(()),
+                false => self.explain_no_change(request, value, window),
+            };
         };
         // What was applied before is shown as it is now, or as the request left it.
         let again = self.applied(request.step.id).next();

@@ -352,7 +352,7 @@ pub fn create_tag(ns: &str) -> Command {
     let set = ask::set_property("owner", "them");
     let mut setup = forked(ns);
     setup.push(ask::commit(&on(ns, "x"), "t", json!([]), set));
-    command(setup, trees::create_tag(ns, "v", "x"), look)
+    command(setup, trees::create_tag(ns, "v", "x"), look).like_another()
 }
 
 pub fn delete_branch(ns: &str) -> Command {
