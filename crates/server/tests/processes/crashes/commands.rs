@@ -397,7 +397,7 @@ pub fn merge_with_a_conflict(ns: &str) -> Command {
     let look = looks(ns, &CHANGED);
     Command {
         repeated: Repeated::RefusedByKey,
-        ..command(setup, trees::merge(ns, "x", "main"), look)
+        ..command(setup, trees::merge(ns, "x", "main"), look).like_another()
     }
 }
 
