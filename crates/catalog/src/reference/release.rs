@@ -20,8 +20,8 @@ use super::past::Past;
 
 /// With more states than this to look at, everything is kept.
 const MOST_STATES: usize = 512;
-/// References that are read at once.
-const PAGE: u32 = 10_000;
+/// With as many references as this, everything is kept too: many may show one state.
+const MOST_REFERENCES: u32 = 10_000;
 
 /// The owners of the pins that aren't needed.
 pub(crate) fn released(view: &View<'_>, database: PartitionId) -> Result<Vec<ObjectId>, Stop> {
@@ -41,7 +41,9 @@ pub(crate) fn released(view: &View<'_>, database: PartitionId) -> Result<Vec<Obj
         .iter()
         .map(|row| (row.branch, row.clone()))
         .collect();
-    let mut states = standing(view, database, &rows, horizon)?;
+    let Some(mut states) = standing(view, database, &rows, horizon)? else {
+        return Ok(Vec::new());
+    };
     for (key, entry) in merges.iter().filter(|(_, entry)| entry.from > horizon) {
         // What branches came through since.
         let row = rows.get(&key.branch);
@@ -67,13 +69,13 @@ pub(crate) fn released(view: &View<'_>, database: PartitionId) -> Result<Vec<Obj
 }
 
 /// The states that can be merged or merged into: of each branch the newest, the oldest, and those
-/// that it was forked from, and those of tags.
+/// that it was forked from, and those of tags; `None` if there are too many references.
 fn standing(
     view: &View<'_>,
     database: PartitionId,
     rows: &BTreeMap<BranchId, BranchRow>,
     horizon: Revision,
-) -> Result<BTreeSet<BranchState>, Stop> {
+) -> Result<Option<BTreeSet<BranchState>>, Stop> {
     let mut states = BTreeSet::new();
     for row in rows.values() {
         if row.ended.is_none_or(|ended| ended > horizon) {
@@ -83,14 +85,18 @@ fn standing(
         }
     }
     let main = BranchId::MAIN;
-    for (_, entry) in view.range(database, main, "", Class::Reference, PAGE)? {
+    let references = view.range(database, main, "", Class::Reference, MOST_REFERENCES)?;
+    if references.len() >= MOST_REFERENCES as usize {
+        return Ok(None);
+    }
+    for (_, entry) in references {
         let body: ReferenceBody =
             serde_json::from_str(&entry.body).map_err(|_| unreadable("reference"))?;
         if let (Some(revision), Some(row)) = (body.revision, rows.get(&body.branch)) {
             states.insert(oldest_name(row, revision));
         }
     }
-    Ok(states)
+    Ok(Some(states))
 }
 
 /// The best common ancestors of each two.
